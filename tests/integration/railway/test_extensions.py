@@ -659,27 +659,27 @@ def test_four_eyes_see_an_accepted_late_answer(store: Store) -> None:
     """Whoever has given a late answer by which an operator let the instance go on has decided, too,
     whatever else is answered at once.
     """
-    started(store, k1="proposed")
+    started(store, late="proposed")
     relayed(store, ahead=1.5 * HOUR)
     outbox = opened(store, ahead=1.5 * HOUR)
     with pytest.raises(AnsweredTooLate):
         Items(outbox, folder=AUTHOR).complete(
-            "propose-k1", {"case": "k1"}, actor="bea", reason="it was looked at"
+            "propose-late", {"case": "late"}, actor="bea", reason="it was looked at"
         )
-    accepted = Instances(outbox).accept_late(["k1"], dry_run=False, **WHO)
-    assert ["k1"] == [one["instance"] for one in accepted.tasks]
+    accepted = Instances(outbox).accept_late(["late"], dry_run=False, **WHO)
+    assert ["late"] == [one["instance"] for one in accepted.tasks]
     outbox.close()
     relayed(store, ahead=3 * HOUR)
     outbox = opened(store, ahead=3 * HOUR)
     items = Items(outbox, folder=AUTHOR)
     answers = [
-        GivenAnswer(task_id=task_id, data={"case": "k1"}, actor=who)
-        for task_id, who in (("approve-k1", "bea"), ("propose-k1", "bob"))
+        GivenAnswer(task_id=task_id, data={"case": "late"}, actor=who)
+        for task_id, who in (("approve-late", "bea"), ("propose-late", "bob"))
     ]
     for tried in (answers[:1], answers):
         refused, *_ = items.complete_many(tried, actor="ann", reason="it was looked at")
         assert isinstance(refused, SamePerson), refused
-    answered = items.complete("approve-k1", {"case": "k1"}, actor="cleo", reason="it is fine")
+    answered = items.complete("approve-late", {"case": "late"}, actor="cleo", reason="it is fine")
     assert "yes" == answered.outcome
     outbox.close()
 

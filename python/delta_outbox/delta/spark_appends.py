@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.delta.frames import frame_of
+from delta_outbox.runtime.home import HOME_SETTING, Home
 from delta_outbox.runtime.query_mode import interpreted
 from delta_outbox.runtime.session import spark_here
 
@@ -64,7 +65,9 @@ def _framed(spark: SparkSession, rows: pa.Table | DataFrame) -> Iterator[DataFra
         if rows.nbytes <= _LARGE or spark_here(spark) is None:
             yield frame_of(spark, rows).coalesce(files)
             return
-        with tempfile.TemporaryDirectory(prefix="outbox-append-") as made:
+        home = spark.conf.get(HOME_SETTING, None)
+        folder = Home(root=Path(home)).scratch if home else None  # emptied when a Spark starts
+        with tempfile.TemporaryDirectory(prefix="outbox-append-", dir=folder) as made:
             path = str(Path(made) / "rows.parquet")
             at_once = max(1, AT_ONCE * rows.num_rows // rows.nbytes)
             pq.write_table(rows, path, row_group_size=at_once, use_dictionary=False)

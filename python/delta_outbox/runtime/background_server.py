@@ -140,7 +140,7 @@ def end_server(home: Home, *, max_wait: float, say: Say) -> Holder | None:
                 remedy="Its owner, or root, can end it.",
             ) from error
     say(f"Waiting until the server (process {holder.pid}) has ended and {home.root} is free.")
-    while not is_free(home.lock_file) and home.lock.holder() == holder:
+    while not is_free(home.lock_file) and _is_held_by(home, holder.pid):
         if time.monotonic() - begun > max_wait:
             there = sorted(open_by(home.lock_file) or {holder.pid})
             raise ServerStillThere(
@@ -163,6 +163,12 @@ def server_of(home: Home) -> Holder | None:
     """
     holder = home.lock.other_holder()
     return holder if holder is not None and holder.serves else None
+
+
+def _is_held_by(home: Home, pid: int) -> bool:
+    """Say whether a process is who signed the lock last, which it does anew with its JVM."""
+    holder = home.lock.holder()
+    return holder is None or holder.pid == pid
 
 
 def _holds(home: Home, holder: Holder) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from delta_outbox.runtime.ownership import (
 logger = logging.getLogger(__name__)
 
 HOME_VARIABLE = "OUTBOX_HOME"
+HOME_SETTING = "spark.outbox.home"
+"""Setting of a Spark that works in a home: which."""
 DEFAULT_NAME = ".outbox"
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -117,6 +120,16 @@ class Home:
                     f"{HOME_VARIABLE}=/path/to/it."
                 ),
             ) from error
+
+    def empty_scratch(self) -> None:
+        """Remove what a killed Spark has left; the folder stays, for it may be a link to one."""
+        with contextlib.suppress(FileNotFoundError):
+            for one in self.scratch.iterdir():
+                if one.is_dir() and not one.is_symlink():
+                    shutil.rmtree(one, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        one.unlink()
 
     def _folders(self) -> tuple[Path, ...]:
         return (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.runtime import jars
 from delta_outbox.runtime.class_archive import ClassArchive
-from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.home import HOME_SETTING, Home
 from delta_outbox.runtime.java import Java
 from delta_outbox.runtime.jvm import set_environment
 from delta_outbox.runtime.ownership import write_own
@@ -170,7 +169,7 @@ def local_settings(
         "spark.scheduler.mode": "FAIR",
         "spark.app.name": app_name,
         # By it dbt knows a Spark that holds the lock of a home (macros/storage/check_storage.sql).
-        "spark.outbox.home": str(home.root),
+        HOME_SETTING: str(home.root),
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars.resolve()),
@@ -231,7 +230,7 @@ def prepare(home: Home, *, record_classes: bool = False) -> ClassArchive:
         JarsUnavailable: Delta's jars are missing and could not be fetched.
     """
     home.check_links()
-    shutil.rmtree(home.scratch, ignore_errors=True)  # what a killed Spark has left
+    home.empty_scratch()
     for folder in (home.scratch, home.spark_conf, home.logs):
         folder.mkdir(mode=0o700, exist_ok=True)
     log4j = _LOG4J.format(logs=home.logs)

@@ -80,6 +80,23 @@ def test_creating_again_alters_nothing(tmp_path: Path):
     assert "mine" == (home.root / "note").read_text(encoding="utf-8")
 
 
+def test_scratch_is_emptied_where_it_is_a_link(tmp_path: Path):
+    """What Spark leaves on another disk goes as well; the link stays, and what links lead to."""
+    home = find_home(cwd=tmp_path, environ=NO_VARIABLES, create=True)
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    for folder in (disk / "blocks" / "00", kept):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    (disk / "spill").touch()
+    (disk / "link").symlink_to(kept)
+    home.scratch.rmdir()
+    home.scratch.symlink_to(disk)
+    home.empty_scratch()
+    assert home.scratch.is_symlink()
+    assert [] == [*disk.iterdir()]
+    assert (kept / "file").exists()
+
+
 def test_folder_of_something_else_is_refused(tmp_path: Path):
     """A folder with other things in it does not become a home, and keeps its permissions."""
     tmp_path.chmod(0o755)

@@ -20,8 +20,8 @@ MAX_WAIT_UP = 180.0  # seconds; the first start on a machine fetches Delta's jar
 
 _EPILOG = """\
 exit codes: 0 done; 1 finished, with something to look at (rejected rows, dead or waiting events);
-2 wrong usage, settings or environment. The home is OUTBOX_HOME, else .outbox in this folder or
-above it.
+2 wrong usage, settings or environment; 130 interrupted by Ctrl-C or SIGTERM (a relay or a server
+that is told to stop ends with 0). The home is OUTBOX_HOME, else .outbox in this folder or above it.
 """
 
 _SERVE_EPILOG = """\

@@ -2,7 +2,8 @@
 
 Usage: python -m benchmarks.report [--results FOLDER] [--docs FOLDER]
 
-The text is written by hand; a line `<!-- table: NAME -->` stands where the table of a case goes.
+The text is written by hand; a line `<!-- table: NAME -->` stands where the table of a case goes. A
+section whose case was not measured is left out, and named at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.tables import TABLES
 TEXT: Final = Path(__file__).with_name("performance.md")
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 _PLACE: Final = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
-_PLOT: Final = re.compile(r"^!\[.*\]\(performance\.png\)\n\n", re.MULTILINE)  # of the case `drain`
+_SECTION: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _MARK: Final = "<!-- Written by `make bench-report` from benchmarks/performance.md. -->\n"
 
 
@@ -29,7 +30,7 @@ class UnknownTable(Exception):
 
 
 def page(text: str, documents: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page: each place of the text is filled with its table.
+    """Return the page: each place of the text is filled with its table; a section without one goes.
 
     Args:
         text: written by hand.
@@ -40,15 +41,24 @@ def page(text: str, documents: Mapping[str, Mapping[str, Any]]) -> str:
     """
 
     def table(place: re.Match[str]) -> str:
-        name = place[1]
+        document = documents[place[1]]
+        return f"{TABLES[place[1]](document)}\n\n{measured_on(document)}"
+
+    names = _PLACE.findall(text)
+    for name in names:
         if name not in TABLES:
             raise UnknownTable(f"{name!r} is none of {', '.join(TABLES)}.")
-        if name not in documents:
-            return f"Not measured: `python -m benchmarks.run {name}`."
-        return f"{TABLES[name](documents[name])}\n\n{measured_on(documents[name])}"
-
-    shown = text if "drain" in documents else _PLOT.sub("", text)
-    return _MARK + _PLACE.sub(table, shown)
+    missing = [name for name in names if name not in documents]
+    kept = (
+        section
+        for section in _SECTION.split(text)
+        if not set(_PLACE.findall(section)) & set(missing)
+    )
+    shown = _MARK + _PLACE.sub(table, "".join(kept).rstrip("\n") + "\n")
+    if missing:
+        cases = ", ".join(f"`{name}`" for name in missing)
+        shown += f"\nNot measured yet (`python -m benchmarks.run NAME`): {cases}.\n"
+    return shown
 
 
 def measured_on(document: Mapping[str, Any]) -> str:

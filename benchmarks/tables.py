@@ -34,7 +34,7 @@ def drain(document: Document) -> str:
     note = (
         f"{what['events']:,} pending events, {what['processes']} publishing processes each, "
         f"medians of {what['rounds']} (raw producer: {len(found[RAW]['rates'])}, between the "
-        f"others); our first drain in a new process: {_events(found[OURS]['cold'])}/s."
+        "others)."
     )
     return f"{note}\n\n{_table(('', 'events/s', 'batch', 'of the raw producer', ''), rows)}"
 

@@ -40,7 +40,7 @@ class CatalogUnreadable(OutboxError):
     remedy = (
         "Read logs/derby.log in the home. A home that was copied while something worked in it may "
         "be torn: copy it again while nothing runs, or restore the last back-up "
-        "(docs/maintenance.md)."
+        "(docs/operating.md)."
     )
 
 

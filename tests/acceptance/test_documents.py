@@ -167,6 +167,7 @@ def test_an_outbox_of_ones_own_delivers(
         environment=readers_environment,
     )
     assert "order.created" in own
+    assert '"event_id":"o-1"' in own  # the reader sees where it went
     (line,) = lines_in(set_up_clone / "my-outbox" / "delivered")
     assert '"event_id":"o-1"' in line
 

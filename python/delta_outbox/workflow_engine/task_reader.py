@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from delta_outbox.runtime.statements import Statements
 
-MOST_COMMITS: Final = 100  # that are looked into for tasks, before the log is asked
+MOST_COMMITS: Final = 1000  # as many as tasks are claimed at once; for more, the whole log is asked
 MOST_READ: Final = 100_000  # rows of such a commit
 REMEMBERED: Final = 100_000  # numbered writes whose rows were asked for
 UNKNOWN_SIZE: Final = 64 * 1024  # bytes of a payload whose row does not tell

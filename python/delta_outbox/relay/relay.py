@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -26,7 +27,7 @@ from delta_outbox.relay.claim.decided import Decided
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations.destinations import Destinations
 from delta_outbox.relay.destinations.isolation import Isolation
-from delta_outbox.relay.destinations.task_runner import TaskRunner
+from delta_outbox.relay.destinations.task_runner import Followed, TaskRunner
 from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.relay.plan.timing import NEWS_SECONDS
 from delta_outbox.relay.publish.publishing import margin_seconds
@@ -139,8 +140,9 @@ class Relay:
             raise
 
         def work() -> None:
-            if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
-                self._tasks.nothing_follows()
+            unread = mode is Mode.ONCE  # its batch is of what follows from all that is on record
+            while unread and not stop.is_set():
+                unread = self._followed(stop).more
             self._loop(mode, max_wait, stop, on_progress)
 
         self._run_to_its_end(
@@ -209,7 +211,7 @@ class Relay:
             else:
                 self._poll(mode)
                 if not self._planning.has_work:
-                    if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
+                    if self._is_done(mode, max_wait, stop):
                         return
                     self._pause(stop)
 
@@ -319,9 +321,23 @@ class Relay:
     def _alive(self) -> set[str]:
         return {held.claim.claim_id for held in self._flight.held()}
 
-    def _is_drained(self, max_wait: float) -> bool:
-        is_over = self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
-        return is_over and self._tasks.nothing_follows()
+    def _is_done(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
+        """Say whether a run is over that has nothing to claim."""
+        if mode is not Mode.DRAIN:
+            return mode is Mode.ONCE
+        if not (self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait):
+            return False
+        followed = self._followed(stop)
+        return not (followed.wrote or followed.more)
+
+    def _followed(self, stop: threading.Event) -> Followed:
+        """Wait until what follows in workflows is written once more, or until told to stop."""
+        answer = self._tasks.follow()
+        while not wait([answer], COMPLETION_SECONDS).done:
+            self._beat()
+            if stop.is_set():
+                return Followed(wrote=False, more=True)
+        return answer.result()
 
     # --- claims ------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Writes the events that follow start events and endings of tasks, each exactly once.
 
     derived = DerivedEvents(outbox)
-    while derived.step().more: ...          between the polls of a relay
+    written = derived.step()                between the polls of a relay
     tasks = derived.tasks.read(places)      by id and arrival; what is missing is no task of ours
 
 It is a numbered writer (decisions 0077, 0108). Which versions of the logs it reads, by which plan
@@ -87,8 +87,7 @@ class WrittenEvents:
         events: that it has written.
         ignored: start events that begin nothing.
         stranded: instances that do not go on.
-        more: whether another step may find something at once: there is more, or what was written
-            may begin another workflow.
+        more: whether there is more on record than was read.
     """
 
     events: int = 0
@@ -137,7 +136,7 @@ class DerivedEvents:
         force, of one. That is a file each, or a query where Spark's driver is elsewhere.
 
         Returns:
-            What was written, and whether there is more to read at once.
+            What was written, which may begin another workflow, and whether there is more to read.
 
         Raises:
             ChangeFeedGone: maintenance has removed what is not read yet.
@@ -166,8 +165,7 @@ class DerivedEvents:
             self._newest.forget(DERIVED)
             return WrittenEvents(more=True)
         self._newest.know(DERIVED, plan)
-        written = self._write(plan, derived)
-        return replace(written, more=not is_all or written.events > 0)
+        return replace(self._write(plan, derived), more=not is_all)
 
     def _next(
         self, last: NumberedWrite | None, workflows: NumberedWrite

@@ -9,7 +9,7 @@ def write(own: DerivedEvents) -> int:
     """Write all that follows, also from what follows, and return how many events that is."""
     came = own.step()
     count = came.events
-    while came.more:
+    while came.more or came.events:
         came = own.step()
         count += came.events
     return count

@@ -13,6 +13,7 @@ import pytest
 from delta_outbox.core.clock import NEVER
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.claim.flight import Held
+from delta_outbox.relay.destinations.task_runner import Followed
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.publishing import margin_seconds
 from delta_outbox.testing.conformance.clock import ManualClock
@@ -34,6 +35,36 @@ def test_a_drain_waits_for_what_comes_soon(
         stop.set()  # it does not take the second
     assert waits == relay._waited(Mode.DRAIN, 60.0, stop, is_paused=False, since=0.0)
     assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False, since=0.0)
+
+
+def test_who_waits_for_what_follows_can_be_told_to_stop() -> None:
+    """A drain that waits until what follows in workflows is written says that it is alive, ends
+    when it is told to, and is not over as long as nobody knows whether something follows.
+    """
+    stop, beats = Event(), list[None]()
+    relay = object.__new__(Relay)
+    relay._planning = cast("Any", SimpleNamespace(is_all_done=True))
+    relay._tasks = cast("Any", SimpleNamespace(follow=Future[Followed]))
+
+    def beat() -> None:
+        assert not stop.is_set(), "it waits still"
+        beats.append(None)
+        stop.set()
+
+    cast("Any", relay)._beat = beat
+    assert not relay._is_done(Mode.DRAIN, 60.0, stop)
+    assert beats
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+@pytest.mark.parametrize("more", [True, False])
+def test_a_drain_is_over_if_nothing_follows(*, wrote: bool, more: bool) -> None:
+    """A drain goes on if something was written, or is not read."""
+    relay, answer = object.__new__(Relay), Future[Followed]()
+    relay._planning = cast("Any", SimpleNamespace(is_all_done=True))
+    relay._tasks = cast("Any", SimpleNamespace(follow=lambda: answer))
+    answer.set_result(Followed(wrote=wrote, more=more))
+    assert (not wrote and not more) == relay._is_done(Mode.DRAIN, 60.0, Event())
 
 
 def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,20 @@ from delta_outbox.store.unknown_results import PublishResult
 Answer = Future[Sequence[PublishResult]]
 
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Followed:
+    """What has come of reading what is on record.
+
+    Args:
+        wrote: whether something that follows was written, since the last time that somebody asked:
+            something new may be open.
+        more: whether there may be more on record than was read.
+    """
+
+    wrote: bool
+    more: bool
 
 
 class TaskRunner:
@@ -83,8 +98,10 @@ class TaskRunner:
     def check(self) -> None:
         """Raise what keeps workflows from going on."""
 
-    def nothing_follows(self) -> bool:
-        """Say whether all that follows from what is on record is written. Where it was not, it is
-        by now, and something new may be open.
+    def follow(self) -> Future[Followed]:
+        """Have what is on record read from now on, and what follows from it written; return what
+        will have come of that.
         """
-        return True
+        nothing = Future[Followed]()
+        nothing.set_result(Followed(wrote=False, more=False))
+        return nothing

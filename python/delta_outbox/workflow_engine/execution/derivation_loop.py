@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Condition, Thread
 from typing import Final
+
+from delta_outbox.relay.destinations.task_runner import Followed
 
 POLL_SECONDS: Final = 0.2  # between two looks at the logs, without news
 
@@ -13,13 +16,13 @@ class DerivationLoop:
     """Takes steps as long as there is something to write, and looks again after a while.
 
     Args:
-        step: writes once; says whether it has written, or there is more to read.
+        step: writes once.
     """
 
-    def __init__(self, step: Callable[[], bool]) -> None:
+    def __init__(self, step: Callable[[], Followed]) -> None:
         self._step = step
         self._changed = Condition()
-        self._asked = self._answered = 0  # looks that were asked for, and those that were taken
+        self._asked: list[Future[Followed]] = []  # and not answered yet
         self._wrote = False  # since the last answer
         self._is_closing = self._is_over = False
         self._error: Exception | None = None
@@ -35,21 +38,17 @@ class DerivationLoop:
         if self._error is not None:
             raise self._error
 
-    def nothing_follows(self) -> bool:
-        """Look at the logs once more; say whether nothing was to be written since the last time
-        that somebody asked.
-
-        Raises:
-            Exception: of a step.
+    def ask(self) -> Future[Followed]:
+        """Return what will have come of the first step that begins from now on; what was written
+        since the last time that somebody asked counts. An error of a step is its exception.
         """
+        answer = Future[Followed]()
         with self._changed:
-            self._asked += 1
-            number = self._asked
+            self._asked.append(answer)
+            if self._is_over:
+                self._answer(1, more=True)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._answered >= number or self._is_over)
-            wrote, self._wrote = self._wrote, False
-        self.check()
-        return not wrote
+        return answer
 
     def close(self) -> None:
         """End it, after the step that it is taking."""
@@ -61,17 +60,26 @@ class DerivationLoop:
     def _run(self) -> None:
         try:
             while not self._is_closing:
-                asked = self._asked
-                while self._step() and not self._is_closing:
-                    self._wrote = True
+                asked = len(self._asked)
+                came = self._step()
                 with self._changed:
-                    self._answered = asked
-                    self._changed.notify_all()
-                    if self._asked == asked:
+                    self._wrote |= came.wrote
+                    self._answer(asked, more=came.more)
+                    if not (came.wrote or came.more or self._asked or self._is_closing):
                         self._changed.wait(POLL_SECONDS)
         except Exception as error:  # noqa: BLE001 - whoever checks raises it
             self._error = error
         finally:
             with self._changed:
                 self._is_over = True
-                self._changed.notify_all()
+                self._answer(len(self._asked), more=True)
+
+    def _answer(self, count: int, *, more: bool) -> None:
+        """Answer those who have asked first."""
+        answered, self._asked[:count] = self._asked[:count], []
+        for one in answered:
+            if self._error is not None:
+                one.set_exception(self._error)
+            else:
+                one.set_result(Followed(wrote=self._wrote, more=more))
+                self._wrote = False

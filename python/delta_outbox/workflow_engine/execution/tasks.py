@@ -26,7 +26,7 @@ from delta_outbox.lifecycle.results import Rejected
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.operations.command_log import append_commands
 from delta_outbox.railway.routing import Routing
-from delta_outbox.relay.destinations.task_runner import AT_ONCE, Answer, TaskRunner
+from delta_outbox.relay.destinations.task_runner import AT_ONCE, Answer, Followed, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.deadlines import Deadlines
@@ -410,9 +410,9 @@ class Tasks(TaskRunner):
 
     # --- what follows ------------------------------------------------------------------------
 
-    def _derive(self) -> bool:
+    def _derive(self) -> Followed:
         written = self._derived.step()
-        return written.more or written.events > 0
+        return Followed(wrote=written.events > 0, more=written.more)
 
     def check(self) -> None:
         """Raise what keeps workflows from going on.
@@ -422,11 +422,11 @@ class Tasks(TaskRunner):
         """
         self._loop.check()
 
-    def nothing_follows(self) -> bool:
-        """Say whether all that follows from what is on record is written. Where it was not, it is
-        by now, and something new may be open.
+    def follow(self) -> Future[Followed]:
+        """Have what is on record read from now on, and what follows from it written; return what
+        will have come of that.
         """
-        return self._loop.nothing_follows()
+        return self._loop.ask()
 
     def close(self) -> None:
         """End what runs. All that was started has an answer when this returns."""

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import wait
+from contextlib import closing
 
+import pytest
+from tests.unit.workflow_engine.hosts.host_requests import LIMIT
+
+from delta_outbox.relay.destinations.task_runner import Followed
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
+
+NOTHING = Followed(wrote=False, more=False)
+WROTE = Followed(wrote=True, more=False)
+MORE = Followed(wrote=False, more=True)
+
+
+def answer(own: DerivationLoop) -> Followed:
+    """Return what somebody learns who asks."""
+    asked = own.ask()
+    assert wait([asked], LIMIT).done, "nobody answers"
+    return asked.result()
 
 
 def test_who_asks_learns_what_was_written() -> None:
     """A relay that has nothing to do learns whether something follows, and once more if not."""
-    to_write = [True, True]
-    loop = DerivationLoop(lambda: bool(to_write) and to_write.pop())
-    try:
-        assert not loop.nothing_follows()
-        assert loop.nothing_follows()
-        to_write.append(True)
-        assert not loop.nothing_follows()
-    finally:
-        loop.close()
+    to_write = [WROTE, WROTE]
+    with closing(DerivationLoop(lambda: to_write.pop() if to_write else NOTHING)) as own:
+        assert answer(own).wrote
+        while (came := answer(own)) != NOTHING:
+            assert came == WROTE
+        to_write.append(WROTE)
+        assert answer(own).wrote
+        assert answer(own) == NOTHING
+
+
+@pytest.mark.parametrize("came", [WROTE, MORE, Followed(wrote=True, more=True)])
+def test_who_asks_is_answered_also_if_it_never_ends(came: Followed) -> None:
+    """A relay learns what a step has come to while each step finds something, as it does as long as
+    producers append.
+    """
+    with closing(DerivationLoop(lambda: came)) as own:
+        assert came == answer(own)
 
 
 def test_an_error_reaches_the_relay() -> None:
     """What keeps it from going on is raised in the relay, and nobody waits for it."""
 
-    def step() -> bool:
+    def step() -> Followed:
         raise KeyError
 
-    loop = DerivationLoop(step)
+    own = DerivationLoop(step)
+    for _ in range(2):  # while it ends, and when it has
+        with pytest.raises(KeyError):
+            answer(own)
     with pytest.raises(KeyError):
-        loop.nothing_follows()
-    with pytest.raises(KeyError):
-        loop.check()
-    loop.close()
+        own.check()
+    own.close()

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from threading import Condition, Thread
 from typing import Final
 
+from delta_outbox.core.redaction import describe
 from delta_outbox.relay.destinations.task_runner import Followed
 
 POLL_SECONDS: Final = 0.2  # between two looks at the logs, without news
@@ -67,8 +68,8 @@ class DerivationLoop:
                     self._answer(asked, more=came.more)
                     if not (came.wrote or came.more or self._asked or self._is_closing):
                         self._changed.wait(POLL_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whoever checks raises it
-            self._error = error
+        except BaseException as error:  # noqa: BLE001 - whoever checks raises it
+            self._error = error if isinstance(error, Exception) else _ended_by(error)
         finally:
             with self._changed:
                 self._is_over = True
@@ -83,3 +84,12 @@ class DerivationLoop:
             else:
                 one.set_result(Followed(wrote=self._wrote, more=more))
                 self._wrote = False
+
+
+def _ended_by(error: BaseException) -> RuntimeError:
+    """Return what a relay raises instead of an error that is none of a usual kind, such as the
+    panic of an engine in another language: it must neither be overlooked nor end it without a word.
+    """
+    ended = RuntimeError(f"what follows in workflows is no longer written: {describe(error)}")
+    ended.__cause__ = error
+    return ended

@@ -271,7 +271,7 @@ class Tasks(TaskRunner):
     def _begin(self, claims: Sequence[_Claimed]) -> None:
         try:
             requests = self._requests(claims)
-        except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
+        except BaseException as error:  # noqa: BLE001 - whatever it was, no call was made
             logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
             requests = {}
         for one in claims:
@@ -365,7 +365,7 @@ class Tasks(TaskRunner):
         assert hosts is not None
         try:
             report = hosts.submit(request)
-        except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
+        except BaseException as error:  # noqa: BLE001 - whatever it was, no call was made
             logger.warning("task_not_begun", extra={"error": describe(error)})
             one.end(_later("it could not be attempted"))
             return
@@ -384,7 +384,7 @@ class Tasks(TaskRunner):
             if not ended.ending.final:
                 self._histories.keep(one.claim.deliveries, ended.ending.reason, after)
             one.end(attempted(ended, routing, request.task, after, now=now))
-        except Exception as error:
+        except BaseException as error:
             logger.exception("task_crashed")
             one.end(Crashed(error=describe(error)))
 

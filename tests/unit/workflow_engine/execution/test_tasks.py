@@ -20,7 +20,7 @@ from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 from delta_outbox.core.clock import boot_time
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
-from delta_outbox.lifecycle.endings import Attempted
+from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.tasks import Category
 from delta_outbox.testing.conformance.clock import ManualClock
@@ -175,6 +175,32 @@ def test_what_is_a_call_by_the_rows_of_its_instance_is_handed_to_nobody(*, is_it
     claim = ToHandOver(deliveries=pa.Table.from_pylist([delivery]))
     (made,) = relay.tasks.handed_over([claim])
     assert (TO_DO if is_item else None) == made.held_by
+
+
+class Panic(BaseException):
+    """Stands for that of an engine in another language, which is no usual exception."""
+
+
+def panic(*_: object) -> Any:
+    """Raise one."""
+    raise Panic
+
+
+def test_every_claim_ends_whatever_is_raised() -> None:
+    """A relay that stops waits for each claim: one whose event, rows or report make an engine panic
+    ends too, and counts as an attempt only if a call may have been made.
+    """
+    unread, unfit, ended = Claimed(), Claimed(), Claimed()
+    unread.tasks._reader = SimpleNamespace(read=panic)
+    unfit.tasks._in_force.hosts.submit = panic
+    for relay in (unread, unfit):
+        (found,) = relay.claimed(before=0).result(0)
+        assert Reason.RELEASED == found.reason
+    report = Future[Any]()
+    ended.tasks._in_force.hosts.submit = lambda _: report
+    answer = ended.claimed(before=0)
+    report.set_exception(Panic())
+    assert [Crashed(error="Panic: ")] == answer.result(0)
 
 
 def test_what_is_attempted_is_read_about() -> None:

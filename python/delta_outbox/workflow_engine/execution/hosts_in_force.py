@@ -9,6 +9,7 @@ from typing import Final
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.railway.routing import Routing
 from delta_outbox.workflow_engine.derivation.plans import Plan
@@ -42,6 +43,7 @@ class HostsInForce:
     ) -> None:
         self._setup, self._clock, self._start_hosts = setup, clock, start_hosts
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="start of hosts")
+        self._starter.submit(int)  # has its thread begin: later there may be none for it
         self._is_first = True
         self._begun: _Begun | None = None
         self._refused = 0  # number of the plan that was tried last, and could not be taken
@@ -77,14 +79,16 @@ class HostsInForce:
         if not started.done():
             return None
         self._begun = None
-        try:
+        error = started.exception()
+        if error is None:
             return self._take(*started.result())
-        except OutboxError as error:
-            self._refused = begun.number
-            self._retry_at = self._clock.monotonic() + RETRY_SECONDS
-            self.problem = f"{error} {error.remedy}"
-            logger.error("workflows_kept", extra={"number": begun.number, "problem": str(error)})
-            return None
+        # Whatever it is, this machine may have no room for them just now: hosts that run go on.
+        self._refused = begun.number
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
+        is_told = isinstance(error, OutboxError)
+        self.problem = f"{error} {error.remedy}" if is_told else describe(error)
+        logger.error("workflows_kept", extra={"number": begun.number, "problem": self.problem})
+        return None
 
     def may_run(self, plan: int, routing: Routing, facts: TaskFacts) -> bool:
         """Say whether it is known that the code is made for the rows of an instance.
@@ -114,7 +118,7 @@ class HostsInForce:
         hosts = self._start_hosts(self._setup)
         try:
             check_code(plan, hosts.tasks)
-        except OutboxError:
+        except BaseException:
             hosts.close()
             raise
         return plan, hosts

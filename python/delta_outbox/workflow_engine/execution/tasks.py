@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -429,11 +430,14 @@ class Tasks(TaskRunner):
         return self._loop.ask()
 
     def close(self) -> None:
-        """End what runs. All that was started has an answer when this returns."""
-        self._loop.close()
-        self._derived.close()
-        self._readers.shutdown()
-        self._in_force.close()
+        """End what runs, whatever goes wrong with a part of it. All that was started has an answer
+        when this returns.
+        """
+        with ExitStack() as parts:
+            parts.callback(self._in_force.close)  # the last first
+            parts.callback(self._readers.shutdown)
+            parts.callback(self._derived.close)
+            parts.callback(self._loop.close)
 
 
 def _event_id(claim: Claim) -> str:

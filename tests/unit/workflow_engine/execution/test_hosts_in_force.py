@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.unit.workflow_engine.derived_log import NOW
@@ -15,9 +15,13 @@ from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.routing import Routing
 from delta_outbox.railway.rows import Rows, joined, rows_of
+from delta_outbox.testing.conformance.clock import ManualClock
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.execution.code_check import WorkflowsDiffer
-from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
+from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS, HostsInForce
+from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.places import HostLimits
+from delta_outbox.workflow_engine.hosts.pool import HostPool
 
 
 def rows(*, alone: str | None = None) -> Rows:
@@ -85,6 +89,55 @@ def test_the_first_workflows_may_come_later(in_force: HostsInForce) -> None:
     assert in_force.follow(None) is None
     assert followed(in_force, plan(1, rows(alone="another"))) is None
     assert in_force.hosts is None
+
+
+@pytest.mark.parametrize("fails", [OSError(24, "Too many open files"), RuntimeError("no thread")])
+def test_a_machine_without_room_for_other_hosts_stops_nothing(fails: Exception) -> None:
+    """Where hosts for later workflows cannot be started, whatever it is, those that run go on; it
+    is tried again after a while.
+    """
+    clock, starts = ManualClock(NOW), list[Exception | None]([None, fails, None])
+
+    def start(of: Setup) -> HostPool:
+        error = starts.pop(0)
+        if error is not None:
+            raise error
+        return HostPool(of, limits=HostLimits(shared_hosts=1))
+
+    in_force = HostsInForce(setup(), clock=clock, start_hosts=start)
+    try:
+        assert in_force.follow(plan(1, rows())) is not None
+        first = in_force.hosts
+        assert followed(in_force, plan(2, rows())) is None
+        assert str(fails) in str(in_force.problem)
+        assert in_force.hosts is first
+        assert in_force.follow(plan(2, rows())) is None
+        assert [None] == starts
+        clock.sleep(RETRY_SECONDS)
+        assert followed(in_force, plan(2, rows())) is not None
+        assert in_force.problem is None
+    finally:
+        in_force.close()
+
+
+def test_hosts_that_are_not_taken_are_ended() -> None:
+    """Whatever goes wrong while new hosts are held against the rows, they do not stay."""
+    made = list[HostPool]()
+
+    def start(of: Setup) -> HostPool:
+        made.append(HostPool(of, limits=HostLimits(shared_hosts=1)))
+        made[0].tasks = cast("Any", None)
+        return made[0]
+
+    in_force = HostsInForce(setup(), clock=SystemClock(), start_hosts=start)
+    try:
+        with pytest.raises(AttributeError):
+            in_force.follow(plan(1, rows()))
+        assert made[0].is_closed
+    finally:
+        in_force.close()
+        for one in made:
+            one.close()
 
 
 def test_what_former_hosts_run_ends_with_the_others(in_force: HostsInForce) -> None:

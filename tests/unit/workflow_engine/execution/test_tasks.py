@@ -245,3 +245,26 @@ def test_what_keeps_tasks_waiting_is_told(
     tasks._in_force = cast("Any", SimpleNamespace(problem=of_rows, hosts=hosts))
     tasks._clock, tasks._waits = ManualClock(NOW), {}
     assert told == tasks.problem
+
+
+def test_what_cannot_be_closed_leaves_nothing_else_open() -> None:
+    """Each part of what runs tasks is ended in its order, whatever goes wrong with another; the
+    relay that ends is told.
+    """
+    closed = list[str]()
+
+    def part(name: str) -> Callable[[], None]:
+        return lambda: closed.append(name)
+
+    def fails() -> None:
+        closed.append("derived")
+        raise OSError("derived")
+
+    tasks = cast("Any", object.__new__(Tasks))
+    tasks._loop = SimpleNamespace(close=part("loop"))
+    tasks._derived = SimpleNamespace(close=fails)
+    tasks._readers = SimpleNamespace(shutdown=part("readers"))
+    tasks._in_force = SimpleNamespace(close=part("hosts"))
+    with pytest.raises(OSError, match="derived"):
+        tasks.close()
+    assert ["loop", "derived", "readers", "hosts"] == closed

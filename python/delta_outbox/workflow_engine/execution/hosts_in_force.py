@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 from delta_outbox.core.clock import Clock
@@ -23,6 +24,29 @@ logger: Final = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be taken
 
 _Begun = tuple[NumberedWrite, Future[tuple[Plan, HostPool]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """Hosts, and the workflows that they were held against.
+
+    Args:
+        hosts: that run.
+        number: of the plan.
+    """
+
+    hosts: HostPool
+    number: int
+
+    def may_run(self, plan: int, routing: Routing, facts: TaskFacts) -> bool:
+        """Say whether it is known that the code is made for the rows of an instance.
+
+        Args:
+            plan: with which it has started.
+            routing: of the workflow, by that plan.
+            facts: what the hosts say of the task.
+        """
+        return plan <= self.number or routing.row["hash"] in {"", facts.hash}
 
 
 class HostsInForce:
@@ -48,9 +72,8 @@ class HostsInForce:
         self._begun: _Begun | None = None
         self._refused = 0  # number of the plan that was tried last, and could not be taken
         self._retry_at = 0.0  # monotonic seconds; until it is tried again
-        self.hosts: HostPool | None = None
+        self.taken: Taken | None = None
         self._former: list[HostPool] = []  # what they run ends there
-        self.number = 0  # of the plan that they were held against
         self.problem: str | None = None  # why they are not those of the newest plan
 
     def follow(self, newest: NumberedWrite | None) -> Plan | None:
@@ -72,7 +95,8 @@ class HostsInForce:
             return self._take(plan, hosts)
         if self._begun is None:
             waits = newest.number == self._refused and self._clock.monotonic() < self._retry_at
-            if newest.number != self.number and not waits:
+            is_new = self.taken is None or newest.number != self.taken.number
+            if is_new and not waits:
                 self._begun = newest, self._starter.submit(self._start, newest)
             return None
         begun, started = self._begun
@@ -90,15 +114,10 @@ class HostsInForce:
         logger.error("workflows_kept", extra={"number": begun.number, "problem": self.problem})
         return None
 
-    def may_run(self, plan: int, routing: Routing, facts: TaskFacts) -> bool:
-        """Say whether it is known that the code is made for the rows of an instance.
-
-        Args:
-            plan: with which it has started.
-            routing: of the workflow, by that plan.
-            facts: what hosts say of the task.
-        """
-        return plan <= self.number or routing.row["hash"] in {"", facts.hash}
+    @property
+    def hosts(self) -> HostPool | None:
+        """Return the hosts that run, None if none were taken yet."""
+        return None if self.taken is None else self.taken.hosts
 
     def close(self) -> None:
         """End the hosts, and cancel what runs, in former ones too."""
@@ -124,9 +143,9 @@ class HostsInForce:
         return plan, hosts
 
     def _take(self, plan: Plan, hosts: HostPool) -> Plan:
-        before, self.hosts = self.hosts, hosts
+        before, self.taken = self.hosts, Taken(hosts=hosts, number=plan.number)
         if before is not None:
             before.begin_to_close(LONGEST_LEASE)
             self._former = [one for one in (*self._former, before) if not one.is_closed]
-        self.number, self.problem = plan.number, None
+        self.problem = None
         return plan

@@ -42,7 +42,7 @@ from delta_outbox.workflow_engine.execution.attempt_results import (
 )
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
-from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS, HostsInForce
+from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS, HostsInForce, Taken
 from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import (
     lease_needed,
@@ -270,8 +270,10 @@ class Tasks(TaskRunner):
         return [one.answer for one in made]
 
     def _begin(self, claims: Sequence[_Claimed]) -> None:
+        taken = self._in_force.taken  # others may be taken meanwhile: these judge, and these run
+        assert taken is not None
         try:
-            requests = self._requests(claims)
+            requests = self._requests(claims, taken)
         except BaseException as error:  # noqa: BLE001 - whatever it was, no call was made
             logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
             requests = {}
@@ -280,22 +282,20 @@ class Tasks(TaskRunner):
                 self._unread[one.event_type] -= 1
             found = requests.get(one.event_id, _NOT_READ)
             if isinstance(found, tuple):
-                self._submit(one, *found)
+                self._submit(one, taken.hosts, *found)
             else:
                 one.end(found)
 
     def _requests(
-        self, claims: Sequence[_Claimed]
+        self, claims: Sequence[_Claimed], taken: Taken
     ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
-        hosts = self._in_force.hosts
-        assert hosts is not None
         deliveries = pa.concat_tables([one.claim.deliveries for one in claims])
         read = self._deadlines.in_force(self._reader.read(_places(deliveries)))
         tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
         runs: dict[str, tuple[TaskEvent, Routing, TaskFacts]] = {}
         for one in claims:
-            judged = self._judged(tasks.get(one.event_id), hosts)
+            judged = self._judged(tasks.get(one.event_id), taken)
             if isinstance(judged, tuple) and not self._lasts(one, *judged[:2]):
                 judged = _TOO_SHORT
             if isinstance(judged, tuple):
@@ -316,13 +316,13 @@ class Tasks(TaskRunner):
         return found
 
     def _judged(
-        self, task: TaskEvent | None, hosts: HostPool
+        self, task: TaskEvent | None, taken: Taken
     ) -> tuple[TaskEvent, Routing, TaskFacts] | PublishResult:
         """Return what an attempt of a task goes by, or how its claim ends without one."""
         if task is None:
             return Rejected(error="no numbered write has made it")
         name, routing = task.place.task, self._plans.routing(task)
-        facts = hosts.tasks.get(f"{task.workflow}/{name}")
+        facts = taken.hosts.tasks.get(f"{task.workflow}/{name}")
         if routing is not None and routing.is_to_do(name):
             if task.expires_at is not None and task.expires_at <= self._clock.now():
                 return expired(routing, name)
@@ -335,7 +335,7 @@ class Tasks(TaskRunner):
             return self._waiting(
                 f"{task.workflow}.{name} has another category in the rows of its instance"
             )
-        if not self._in_force.may_run(task.plan, routing, facts):
+        if not taken.may_run(task.plan, routing, facts):
             return self._waiting(f"the rows of {task.workflow} are not of this code")
         return task, routing, facts
 
@@ -361,9 +361,9 @@ class Tasks(TaskRunner):
         """Note that tasks wait for other code."""
         self._waits[why] = self._clock.monotonic() + TOLD_SECONDS
 
-    def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
-        hosts = self._in_force.hosts
-        assert hosts is not None
+    def _submit(
+        self, one: _Claimed, hosts: HostPool, request: AttemptRequest, routing: Routing
+    ) -> None:
         try:
             report = hosts.submit(request)
         except BaseException as error:  # noqa: BLE001 - whatever it was, no call was made

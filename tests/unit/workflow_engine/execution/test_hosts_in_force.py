@@ -71,17 +71,19 @@ def test_later_workflows_stop_nothing(in_force: HostsInForce) -> None:
     began before, and workflows that have not changed. The problem is told until it is over.
     """
     assert in_force.follow(plan(1, rows())) is not None
-    first, changed = in_force.hosts, rows(alone="another")
-    assert first is not None
+    taken, changed = in_force.taken, rows(alone="another")
+    assert taken is not None
     assert followed(in_force, plan(2, changed)) is None
-    assert in_force.hosts is first
+    assert in_force.taken is taken
     assert "not those of the code: alone" in str(in_force.problem)
     for name, number, expected in (("alone", 1, True), ("alone", 2, False), ("by_loop", 2, True)):
-        facts = first.tasks[f"{name}/{name}"]
-        assert expected == in_force.may_run(number, Routing(changed, name), facts)
+        facts = taken.hosts.tasks[f"{name}/{name}"]
+        assert expected == taken.may_run(number, Routing(changed, name), facts)
     assert followed(in_force, plan(3, rows())) is not None
-    assert (None, 3) == (in_force.problem, in_force.number)
-    assert in_force.hosts is not first
+    assert in_force.problem is None
+    assert in_force.taken is not None
+    assert 3 == in_force.taken.number
+    assert in_force.hosts is not taken.hosts
 
 
 def test_the_first_workflows_may_come_later(in_force: HostsInForce) -> None:

@@ -73,9 +73,8 @@ class Claimed:
         facts = replace(FACTS, category=str(category))
         tasks = {f"{task.workflow}/{task.place.task}": facts} if known else {}
         hosts = SimpleNamespace(tasks=tasks, submit=self._submit, problem=None)
-        in_force = SimpleNamespace(
-            hosts=hosts, may_run=lambda *_: may_run, problem=None, follow=lambda _: None
-        )
+        taken = SimpleNamespace(hosts=hosts, may_run=lambda *_: may_run)
+        in_force = SimpleNamespace(taken=taken, hosts=hosts, problem=None, follow=lambda _: None)
         self.tasks = cast("Any", object.__new__(Tasks))
         self.tasks._clock, self.tasks._histories = ManualClock(NOW), self.log
         self.tasks._in_force, self.tasks._plans = in_force, SimpleNamespace(routing=routing)
@@ -201,6 +200,22 @@ def test_every_claim_ends_whatever_is_raised() -> None:
     answer = ended.claimed(before=0)
     report.set_exception(Panic())
     assert [Crashed(error="Panic: ")] == answer.result(0)
+
+
+def test_hosts_run_what_they_were_asked_about() -> None:
+    """Where other hosts are taken while a task is read, those by whose code it was judged attempt
+    it, or release it because they close: the others may have other code.
+    """
+    relay, others = Claimed(), Claimed()
+    read = relay.tasks._reader.read
+
+    def taken_meanwhile(places: object) -> object:
+        relay.tasks._in_force = others.tasks._in_force
+        return read(places)
+
+    relay.tasks._reader = SimpleNamespace(read=taken_meanwhile)
+    assert not relay.claimed(before=0).done()
+    assert (1, 0) == (len(relay.submitted), len(others.submitted))
 
 
 def test_what_is_attempted_is_read_about() -> None:

@@ -256,19 +256,18 @@ class Relay:
                 return
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, and record each claim as it ends: another may last long, and
-        whoever stops us may not wait for it.
+        """Finish what is in flight, and record each claim as it ends, whatever else goes wrong:
+        another may last long, and whoever stops us may not wait for it.
         """
+        complete = partial(self._complete, on_progress)
+        failed: Exception | None = None
         try:
-            failed: Exception | None = None
             while self._flight:
                 self._flight.wait(COMPLETION_SECONDS)
                 try:
-                    self._complete(on_progress)
-                    self._decided.finish()
-                except Exception as error:  # noqa: BLE001 - what else has completed is recorded first
+                    self._run_to_its_end(complete, self._decided.finish, self._heart.beat)
+                except Exception as error:  # noqa: BLE001 - raised when all has ended
                     failed = failed or error
-                self._heart.beat()
             if failed is not None:
                 raise failed
         finally:

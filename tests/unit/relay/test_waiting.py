@@ -67,24 +67,41 @@ def test_a_drain_is_over_if_nothing_follows(*, wrote: bool, more: bool) -> None:
     assert (not wrote and not more) == relay._is_done(Mode.DRAIN, 60.0, Event())
 
 
-def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends() -> None:
-    """What has ended is on record before another claim has: whoever stops the relay may kill it."""
+@pytest.mark.parametrize("fails", [None, "ends", "on record", "beat"])
+def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends(fails: str | None) -> None:
+    """What has ended is on record before another claim has: whoever stops the relay may kill it.
+    Whatever goes wrong with one, the others are waited for and recorded.
+    """
     done: list[str] = []
     relay = object.__new__(Relay)
 
     class InFlight(list[str]):
         def wait(self, _: float) -> None:
-            done.append(f"{self.pop(0)} ends")
+            done.append(self.pop(0))
 
         def close(self) -> None:
             done.append("closed")
 
+    def step(name: str) -> Callable[..., None]:
+        def take(*_: object) -> None:
+            done.append(name)
+            if name == fails and "closed" not in done:
+                raise OSError(name)
+
+        return take
+
     relay._flight = cast("Any", InFlight(["short", "long"]))
-    relay._decided = cast("Any", SimpleNamespace(finish=lambda: done.append("on record")))
-    relay._heart = cast("Any", SimpleNamespace(beat=lambda: None))
-    cast("Any", relay)._complete = lambda _: None
-    relay._finish(None)
-    assert ["short ends", "on record", "long ends", "on record", "closed", "on record"] == done
+    relay._decided = cast("Any", SimpleNamespace(finish=step("on record")))
+    relay._heart = cast("Any", SimpleNamespace(beat=step("beat")))
+    cast("Any", relay)._complete = step("ends")
+    raised = ""
+    try:
+        relay._finish(None)
+    except OSError as error:
+        raised = str(error)
+    each = ["ends", "on record", "beat"]
+    assert ["short", *each, "long", *each, "closed", "on record"] == done
+    assert (fails or "") == raised
 
 
 def test_a_relay_ends_in_order_whatever_fails() -> None:

@@ -45,8 +45,8 @@ from delta_outbox.workflow_engine.hosts.call import (
     Answered,
     Call,
     Lost,
+    NotStarted,
     TaskFacts,
-    Told,
     Word,
 )
 
@@ -469,7 +469,7 @@ class SimulatedRelay:
     def _word(self, attempt: _Attempt, call: Call) -> Word:
         engine = self.engine
         if call.function not in DECISIONS and engine.clock.now >= attempt.no_call_after:
-            return Told(kind="not_due", message="its deadline has passed")
+            return NotStarted("its deadline has passed")
         event = engine.log.task(attempt.task_id)
         task, trigger = engine.task_of(event), engine.trigger(event)
         given: Sequence[Any] = (trigger, call.task_id, *call.more)

@@ -134,8 +134,8 @@ class HostSource(Protocol):
         """
 
 
-class _NotAsked(Exception):
-    """No host was free to ask the third party what it knows, and nothing has been done."""
+class _NotBegun(Exception):
+    """No host has begun a call, and nothing has been done before."""
 
     def __init__(self, error: CallError | None) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class AttemptRun:
         if not self._is_late():
             try:
                 ending = await self._follow()
-            except _NotAsked as why:
+            except _NotBegun as why:
                 ending = replace(ending, error=why.error)
         chosen: str | Exit | None = None
         if ending.reason in {Reason.REJECTED, Reason.EXHAUSTED}:
@@ -250,7 +250,7 @@ class AttemptRun:
         return Unsure(error)
 
     async def _look_up(self) -> Found | NotDone | NoAnswer:
-        match await self._asked():
+        match await self._call("lookup"):
             case Answered(None):
                 return NotDone()
             case Answered(value):
@@ -258,15 +258,8 @@ class AttemptRun:
             case word:
                 return NoAnswer(_error(word))
 
-    async def _asked(self) -> Word:
-        """Ask the third party what it knows. That nobody could ask says nothing of it."""
-        word = await self._call("lookup")
-        if isinstance(word, NotStarted) and not self._has_acted:
-            raise _NotAsked(_error(word))
-        return word
-
     async def _first_steps(self) -> tuple[FirstStep[Any], ...] | NoAnswer:
-        match await self._asked():
+        match await self._call("lookup"):
             case Answered(steps):
                 return tuple(
                     FirstStep(
@@ -280,10 +273,15 @@ class AttemptRun:
                 return NoAnswer(_error(word))
 
     async def _call(self, function: str, *more: Any) -> Word:
+        """Call the third party. A call that no host has begun says nothing of it: an attempt that
+        has not acted before is none, and is made again.
+        """
         call = self._made(function, *more, deadline=self._request.deadline)
         limit = self._request.limits.time_limit.total_seconds()
         word = await self._ask(call, limit, alone=self._alone and function == "attempt")
         self._is_verdict = _had_its_time(word) and not (self._is_cut and isinstance(word, Lost))
+        if isinstance(word, NotStarted) and not self._has_acted:
+            raise _NotBegun(_error(word))
         return word
 
     def _is_late(self) -> bool:

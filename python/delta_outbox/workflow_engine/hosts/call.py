@@ -47,7 +47,8 @@ class Told:
     """An error as a host tells it.
 
     Args:
-        kind: `certainly_not`, `refused` (for good), `not_due` or `unsure`.
+        kind: `certainly_not`, `refused` (for good), `not_due`, `unsure`; or `not_begun`, of a call
+            that the host itself has not made.
         message: one line without content of the event and without secrets.
         pickled: the error itself in base64, None if it cannot be had.
     """

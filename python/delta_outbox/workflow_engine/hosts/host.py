@@ -178,7 +178,7 @@ class Host:
         def ended(task: asyncio.Task[None]) -> None:
             self._running.pop(number, None)
             if task.cancelled():  # before its first step
-                self._answer(number, Told(kind="not_due", message="it was taken back"))
+                self._answer(number, Told(kind="not_begun", message="it was taken back"))
 
         self._running[number] = task = self._loop.create_task(self._in_loop(number, call))
         task.add_done_callback(ended)
@@ -226,7 +226,7 @@ class Host:
             return None
         self._channel.send(started=number, at=boot_time())
         if boot_time() >= call.deadline:
-            self._answer(number, Told(kind="not_due", message="its deadline has passed"))
+            self._answer(number, Told(kind="not_begun", message="its deadline has passed"))
             return None
         return lambda: function(*arguments)
 

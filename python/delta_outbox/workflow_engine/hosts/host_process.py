@@ -368,6 +368,8 @@ def _word(message: dict[str, Any], running: RunningCall) -> Word:
     if "value" in message:
         return Answered(message["value"])
     told = Told(**message["error"])
+    if told.kind == "not_begun":
+        return NotStarted(told.message)
     if running.over and told.kind == "unsure":
         return Lost(f"no answer: it {running.over}", host_gone=False)
     return told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.workflow_engine.hosts.host_requests import (
@@ -304,11 +305,16 @@ def test_nothing_begins_after_its_deadline(hosts: HostPool, third_party: Ledger)
     assert late.task_id not in third_party.read()
 
 
-def test_the_deadline_is_looked_at_last(hosts: HostPool, third_party: Ledger) -> None:
-    """A host that was frozen past the deadline of a call does not make it."""
+@pytest.mark.parametrize("unsure", [{}, {"history": {"executions": 1}, "expires": -1.0}])
+def test_the_deadline_is_looked_at_last(
+    hosts: HostPool, third_party: Ledger, unsure: dict[str, Any]
+) -> None:
+    """A host that was frozen past the deadline of a call does not make it. The third party was not
+    asked, so that this is no answer of it either where it was to be asked for the last time.
+    """
     host = shared_host(hosts)
     host.suspend()
-    late = request("by_loop", port=third_party.port, deadline=1)
+    late = request("by_loop", port=third_party.port, deadline=1, **unsure)
     submitted = hosts.submit(late)
     wait_for(lambda: calls_of(hosts) == 1 and boot_time() >= late.deadline)
     host.resume()

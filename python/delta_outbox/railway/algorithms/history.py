@@ -90,20 +90,25 @@ class History:
             now: when.
             needed: whether the task is of use still.
         """
-        # A request that is sent now must arrive before the third party forgets the key.
-        reach = now + limits.time_limit + limits.settles
-        key_ends = (
-            None
-            if limits.key_valid is None or self.first_claim_at is None
-            else self.first_claim_at + limits.key_valid
-        )
         return Record(
             executions=self.executions,
             settled=now >= self.settles_at(limits, now),
-            key_alive=key_ends is None or reach <= key_ends,
+            key_alive=self.key_left(limits, now) >= timedelta(0),
             expired=not needed or self.has_expired(limits, now),
             stopped=self.stopped,
         )
+
+    def key_left(self, limits: Limits, now: datetime) -> timedelta:
+        """Return for how long a request may still be sent that is to arrive while the third party
+        remembers the key.
+
+        Args:
+            limits: of the task.
+            now: when.
+        """
+        if limits.key_valid is None or self.first_claim_at is None:
+            return timedelta.max
+        return self.first_claim_at + limits.key_valid - limits.time_limit - limits.settles - now
 
     def has_expired(self, limits: Limits, now: datetime) -> bool:
         """Say whether the task has expired.

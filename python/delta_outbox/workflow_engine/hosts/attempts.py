@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -28,6 +29,7 @@ from delta_outbox.railway.algorithms.steps import (
     NotDone,
     NothingSent,
     ReadRecord,
+    Record,
     Rules,
     Step,
     TakeFirstStep,
@@ -168,6 +170,7 @@ class AttemptRun:
         self._now: RunningCall | None = None  # of the third party
         self._is_cut = False
         self._has_acted = False
+        self._acts_until = math.inf  # by the boot-time clock
         self._is_verdict = False
 
     def cut(self) -> None:
@@ -211,9 +214,7 @@ class AttemptRun:
             case WriteLock():
                 return None
             case ReadRecord():
-                needed = await self._still_needed()
-                request = self._request
-                return request.history.read(request.limits, self._clock.now(), needed=needed)
+                return await self._read()
             case LookUp():
                 return await self._look_up()
             case ListFirstSteps():
@@ -229,6 +230,14 @@ class AttemptRun:
             case AskBackOff(error):
                 return await self._back_off(error)
         raise TypeError(f"no answer to {type(step).__name__}")
+
+    async def _read(self) -> Record:
+        needed = await self._still_needed()
+        history, limits, now = self._request.history, self._request.limits, self._clock.now()
+        record = history.read(limits, now, needed=needed)
+        if record.unsure and record.key_alive:  # its stored answer is asked for, or nothing at all
+            self._acts_until = boot_time() + history.key_left(limits, now).total_seconds()
+        return record
 
     # --- calls of the third party ----------------------------------------------------------------
 
@@ -276,7 +285,8 @@ class AttemptRun:
         """Call the third party. A call that no host has begun says nothing of it: an attempt that
         has not acted before is none, and is made again.
         """
-        call = self._made(function, *more, deadline=self._request.deadline)
+        until = self._acts_until if function in ACTS else math.inf
+        call = self._made(function, *more, deadline=min(self._request.deadline, until))
         limit = self._request.limits.time_limit.total_seconds()
         word = await self._ask(call, limit, alone=self._alone and function == "attempt")
         self._is_verdict = _had_its_time(word) and not (self._is_cut and isinstance(word, Lost))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,25 @@ def test_the_deadline_is_looked_at_last(
     host.resume()
     assert Reason.RELEASED == submitted.result(LIMIT).ending.reason
     assert late.task_id not in third_party.read()
+
+
+def test_a_key_is_used_again_only_as_long_as_it_is_remembered(
+    hosts: HostPool, third_party: Ledger
+) -> None:
+    """A call with a key that an earlier attempt may have used begins while the key lives, however
+    long it waits for its host; then it is not made.
+    """
+    host, seconds = shared_host(hosts), 3
+    again = request("by_loop", port=third_party.port, limit=1, history={"executions": 1})
+    valid = again.limits.time_limit + again.limits.settles + timedelta(seconds=seconds)
+    again = replace(again, limits=replace(again.limits, key_valid=valid))
+    forgotten_at = boot_time() + seconds
+    host.suspend()
+    submitted = hosts.submit(again)
+    wait_for(lambda: calls_of(hosts) == 1 and boot_time() >= forgotten_at)
+    host.resume()
+    assert Reason.RELEASED == submitted.result(LIMIT).ending.reason
+    assert again.task_id not in third_party.read()
 
 
 def test_a_thousand_calls_share_a_host(

@@ -109,8 +109,9 @@ class HostsInForce:
         # Whatever it is, this machine may have no room for them just now: hosts that run go on.
         self._refused = begun.number
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
-        is_told = isinstance(error, OutboxError)
-        self.problem = f"{error} {error.remedy}" if is_told else describe(error)
+        self.problem = (
+            f"{error} {error.remedy}" if isinstance(error, OutboxError) else describe(error)
+        )
         logger.error("workflows_kept", extra={"number": begun.number, "problem": self.problem})
         return None
 

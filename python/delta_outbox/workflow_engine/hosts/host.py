@@ -21,6 +21,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from inspect import isawaitable, iscoroutinefunction
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,7 @@ from delta_outbox.workflow_engine.hosts.call import (
 from delta_outbox.workflow_engine.hosts.parent_death import die_with, leave_guard
 
 _MEMORY: Final = Path("/proc/self/statm")  # Linux
+OF_SERVICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LEFT_THREADS: Final = 100  # that code of authors may leave behind in one host
 
 
@@ -276,6 +278,12 @@ def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def _stay(*_: object) -> None:
+    """Do nothing at a signal that ends a service. Its processes may all be sent it at once, and the
+    relay finishes what is in flight first; then it ends this process.
+    """
+
+
 def main(calls: int, words: int, parent: int) -> None:
     """Be a host.
 
@@ -284,8 +292,11 @@ def main(calls: int, words: int, parent: int) -> None:
         words: the descriptor that is written to.
         parent: the process id of who has started it.
     """
+    # Not SIG_IGN, which is inherited by what code of authors runs; what it forks is as others are.
+    before = {number: signal.signal(number, _stay) for number in OF_SERVICES}
     die_with(parent)
     guard = leave_guard((calls, words))
+    os.register_at_fork(after_in_child=lambda: [*starmap(signal.signal, before.items())])
     channel = Channel(calls, words)
     channel.send(guard=guard)
     setup: Setup = pickle.loads(base64.b64decode(channel.lines.readline()))

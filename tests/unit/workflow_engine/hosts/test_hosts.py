@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.unit.workflow_engine.hosts.host_requests import (
     LIMIT,
@@ -27,6 +30,7 @@ from delta_outbox.core.clock import boot_time
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import DEFAULT_EXIT, AtLeastOnce
 from delta_outbox.railway.tasks import MOST_ATTEMPTS, default_back_off, pause
+from delta_outbox.workflow_engine.hosts.host import OF_SERVICES
 from delta_outbox.workflow_engine.hosts.places import HostLimits
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 
@@ -213,6 +217,27 @@ def test_a_child_of_an_author_does_not_speak_for_the_host(hosts: HostPool) -> No
     assert Reason.COMPLETED == made(hosts, "by_loop", does="forks").ending.reason
     assert host == shared_host(hosts)
     wait_for(lambda: all(map(is_gone, host.children()[1:])))  # the first is its guard
+
+
+def test_signals_to_a_whole_service_end_no_call(
+    hosts: HostPool, third_party: Ledger, tmp_path: Path
+) -> None:
+    """Where whoever stops a service signals each process of it, hosts and what guards them go on:
+    the relay finishes what is in flight. What code of authors forks can be ended as ever.
+    """
+    go_on = tmp_path / "go_on"
+    one = request("by_loop", does="waits_for", note=str(go_on), port=third_party.port)
+    submitted = hosts.submit(one)
+    wait_for(lambda: one.task_id in third_party.read())
+    host = shared_host(hosts)
+    processes = [host, *host.children()[:1]]  # its guard
+    for process, number in itertools.product(processes, OF_SERVICES):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+    go_on.touch()
+    assert Reason.COMPLETED == submitted.result(LIMIT).ending.reason
+    assert not any(map(is_gone, processes))
+    assert Reason.COMPLETED == made(hosts, "by_thread", does="ends_what_it_forks").ending.reason
 
 
 def test_standard_streams_are_the_author_s(hosts: HostPool) -> None:

@@ -103,6 +103,16 @@ def forks(start: Start) -> None:
     os.fork()  # the child returns too
 
 
+def ends_what_it_forks(start: Start) -> None:
+    ready, told = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(told, b"!")
+        time.sleep(1000)
+    os.read(ready, 1)
+    os.kill(child, signal.SIGTERM)
+    os.waitpid(child, 0)
+
+
 def leaves_a_process(start: Start) -> None:
     process = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL)
     Path(start.note).write_text(str(process.pid))
@@ -164,6 +174,7 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "closes": lambda start: [sys.stdout.close(), *map(os.close, (0, 1))],
     "closes_all": lambda start: os.closerange(0, 1000),
     "forks": forks,
+    "ends_what_it_forks": ends_what_it_forks,
     "leaves_a_process": leaves_a_process,
     "leaves_a_stray": leaves_a_stray,
     "leaves_a_stray_with_pipes": leaves_a_stray_with_pipes,

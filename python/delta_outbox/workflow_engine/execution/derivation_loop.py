@@ -24,7 +24,7 @@ class DerivationLoop:
         self._step = step
         self._changed = Condition()
         self._asked: list[Future[Followed]] = []  # and not answered yet
-        self._wrote = False  # since the last answer
+        self._wrote = False  # since all who asked were answered
         self._is_closing = self._is_over = False
         self._error: Exception | None = None
         self._thread = Thread(target=self._run, name="derivation", daemon=True)
@@ -83,7 +83,8 @@ class DerivationLoop:
                 one.set_exception(self._error)
             else:
                 one.set_result(Followed(wrote=self._wrote, more=more))
-                self._wrote = False
+        if answered and not self._asked:
+            self._wrote = False
 
 
 def _ended_by(error: BaseException) -> RuntimeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import wait
 from contextlib import closing
+from threading import Semaphore
 
 import pytest
 from tests.unit.workflow_engine.hosts.host_requests import LIMIT
@@ -42,6 +43,27 @@ def test_who_asks_is_answered_also_if_it_never_ends(came: Followed) -> None:
     """
     with closing(DerivationLoop(lambda: came)) as own:
         assert came == answer(own)
+
+
+def test_who_gave_up_takes_no_news_along() -> None:
+    """What was written is told to each who waits: the first of them may have gone meanwhile."""
+    begun, go_on = Semaphore(0), Semaphore(0)
+    steps = iter([NOTHING, WROTE])
+
+    def step() -> Followed:
+        begun.release()
+        assert go_on.acquire(timeout=LIMIT)
+        return next(steps, NOTHING)
+
+    with closing(DerivationLoop(step)) as own:
+        begun.acquire()
+        own.ask()
+        go_on.release()
+        begun.acquire()  # the step of whoever has asked first writes
+        second = own.ask()
+        go_on.release(1000)
+        assert wait([second], LIMIT).done
+        assert second.result().wrote
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -142,6 +142,25 @@ class Held:
     assigned_to: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class MayAnswer:
+    """Says of an item whether a person may answer it. What equal ones say is the same.
+
+    Args:
+        person: who asks.
+        of: workflow and task that the item must be of; None: any.
+    """
+
+    person: Person
+    of: tuple[str, str] | None = None
+
+    def __call__(self, item: WaitingItem) -> bool:
+        """Say whether it is so."""
+        its_type = item.workflow, item.task
+        is_meant = self.of in (None, its_type)
+        return is_meant and self.person.may_answer(item.task_id, item.roles, of=its_type)
+
+
 class Desk:
     """The items of one outbox, for those who answer them. Its methods are coroutines of one loop.
 
@@ -258,7 +277,7 @@ class Desk:
             is_named=person.only is None and not is_message,
             key=_key(person, idempotency_key),
             is_message=is_message,
-            allowed=_allowed(person, of),
+            allowed=MayAnswer(person=person, of=of),
         )
         try:
             done: Completion = await self._thread.answer(given)
@@ -292,7 +311,10 @@ class Desk:
         if person.only is not None:  # who has a link has no name to hold anything by
             raise NoSuchItem
         request = HoldRequest(
-            task_id=task_id, person=person.name, gives_back=gives_back, allowed=_allowed(person, of)
+            task_id=task_id,
+            person=person.name,
+            gives_back=gives_back,
+            allowed=MayAnswer(person=person, of=of),
         )
         try:
             return Held(task_id=task_id, assigned_to=await self._thread.hold(request))
@@ -316,16 +338,6 @@ class Desk:
     def _summary(self, item: WaitingItem) -> ItemSummary:
         is_overdue = item.due_at is not None and item.due_at <= self.clock.now()
         return ItemSummary(**vars(item), is_overdue=is_overdue)
-
-
-def _allowed(person: Person, of: tuple[str, str] | None) -> Callable[[WaitingItem], bool]:
-    """Return what says of an item whether a person may answer it, and it is of a type."""
-
-    def allowed(item: WaitingItem) -> bool:
-        its_type = item.workflow, item.task
-        return of in (None, its_type) and person.may_answer(item.task_id, item.roles, of=its_type)
-
-    return allowed
 
 
 def _key(person: Person, key: str | None) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import hashlib
 import logging
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,7 +16,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable, WrongUsage
 from delta_outbox.core.redaction import describe
+from delta_outbox.runtime.session import lost_server
 from delta_outbox.todo.keys import Key
+from delta_outbox.todo.questions import Question, Questions
 from delta_outbox.workflow_engine.item_answers import (
     MOST_ANSWERS,
     AnsweredAlready,
@@ -24,20 +26,22 @@ from delta_outbox.workflow_engine.item_answers import (
     Completion,
     GivenAnswer,
 )
-from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
+from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer, canonical
 from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
 from delta_outbox.workflow_engine.item_holds import HoldRequest
 from delta_outbox.workflow_engine.items import ItemType
 
 logger = logging.getLogger(__name__)
 
+A = TypeVar("A", GivenAnswer, HoldRequest)
 G = TypeVar("G")
 T = TypeVar("T")
 
 # How long what was read is shown; or as long as reading it took, if that is longer, so that half of
 # the time is left for those who answer.
 CACHE_SECONDS: Final = 1.0
-MOST_QUEUED: Final = 10_000  # questions and answers that wait
+MOST_WAITERS: Final = 10_000
+MOST_BYTES: Final = 64 * 1024**2  # of answers of which nothing is known yet
 ANSWERED_SECONDS: Final = 60.0  # until a relay has ended what was answered, as a rule
 REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
 MOST_LISTED: Final = 1000  # open items of one task, those that expire first
@@ -140,17 +144,23 @@ class ItemThread:
     Args:
         opened: opens the outbox; called anew where it was lost.
         answer_seconds: how long anybody waits.
+        monotonic: seconds.
     """
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[OpenOutbox]], *, answer_seconds: float
+        self,
+        opened: Callable[[], AbstractContextManager[OpenOutbox]],
+        *,
+        answer_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._opened = opened
         self._answer_seconds = answer_seconds
-        self._answers: deque[tuple[GivenAnswer, Future[Completion]]] = deque()
-        self._holds: deque[tuple[HoldRequest, Future[str | None]]] = deque()
-        self._questions: dict[tuple[str, str], list[Future[Any]]] = {}
-        self._known: dict[tuple[str, str], tuple[float, Any]] = {}  # and until when it is shown
+        self._monotonic = monotonic
+        self._answers: Questions[GivenAnswer, Completion] = Questions()
+        self._holds: Questions[HoldRequest, str | None] = Questions()
+        self._questions: Questions[tuple[str, str], Any] = Questions()
+        self._kinds: tuple[Questions[Any, Any], ...] = self._answers, self._holds, self._questions
         self._answered: dict[str, float] = {}  # items that a list may still have, and since when
         self._changed = threading.Condition()
         self._is_ending = False
@@ -188,7 +198,7 @@ class ItemThread:
         found: Sequence[WaitingItem] = await self._asked(_ALL_WAITING)
         asked = frozenset(roles)
         its = [one for one in found if not asked.isdisjoint(one.roles)]
-        since = time.monotonic() - ANSWERED_SECONDS
+        since = self._monotonic() - ANSWERED_SECONDS
         shown = [one for one in its if self._answered.get(one.task_id, since) <= since]
         counts = Counter((one.workflow, one.task) for one in found)
         is_cut = any(
@@ -219,9 +229,14 @@ class ItemThread:
 
         Raises:
             OutboxError: as `Items.complete` does.
-            NotInTime: the answer may be on record or not.
+            NotInTime: the answer may be on record or not; who gives it again is told.
         """
-        return await self._written(self._answers, given)
+        text = canonical(given.data)
+        told, is_repeat = await self._result(
+            self._answers,
+            Question(stands_for=_stands_for(given, text), given=given, size=len(text)),
+        )
+        return replace(told, repeated=True) if is_repeat else told
 
     async def hold(self, request: HoldRequest) -> str | None:
         """Take an item, or give it back; return who holds it then.
@@ -235,7 +250,8 @@ class ItemThread:
             HeldByAnother: somebody else holds it.
             NotInTime: it may be on record or not.
         """
-        return await self._written(self._holds, request)
+        told, _ = await self._result(self._holds, Question(stands_for=request, given=request))
+        return told
 
     async def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         """Return the identifier of the item that an answer is about, None if it is about none. Only
@@ -254,35 +270,32 @@ class ItemThread:
             raise NotInTime("the outbox is not open")
         return await asyncio.to_thread(self.outbox.items.correlated, workflow, task, data)
 
-    async def _written(self, waiting: deque[tuple[G, Future[T]]], given: G) -> T:
-        future: Future[T] = Future()
-        with self._changed:
-            self._check_room()
-            waiting.append((given, future))
-            self._changed.notify_all()
-        return await self._awaited(future)
-
     async def _asked(self, question: tuple[str, str]) -> Any:
-        future: Future[Any] = Future()
+        told, _ = await self._result(self._questions, Question(stands_for=question, given=question))
+        return told
+
+    async def _result(self, asked: Questions[G, T], question: Question[G, T]) -> tuple[T, bool]:
+        """Return what came of a question, and whether it was asked before."""
         with self._changed:
-            until, found = self._known.get(question, (float("-inf"), None))
-            if time.monotonic() <= until:
-                return found
-            self._check_room()
-            self._questions.setdefault(question, []).append(future)
+            told = asked.told(question.stands_for, self._monotonic())
+            if told is not None:
+                return told.value(), True
+            self._check_room(question.size)
+            its, waiter = asked.attach(question)
             self._changed.notify_all()
-        return await self._awaited(future)
-
-    def _check_room(self) -> None:
-        if len(self._answers) + len(self._holds) + len(self._questions) >= MOST_QUEUED:
-            raise NotInTime("too many wait")
-
-    async def _awaited(self, future: Future[T]) -> T:
         try:
-            # What is not begun by then is cancelled, and never written.
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._answer_seconds)
+            result = await asyncio.wait_for(asyncio.wrap_future(waiter), self._answer_seconds)
         except TimeoutError:
             raise NotInTime("it takes longer") from None
+        finally:
+            with self._changed:  # what nobody waits for and is not begun is never written
+                asked.detach(its, waiter)
+        return result, its is not question
+
+    def _check_room(self, size: int) -> None:
+        waiters = sum(one.waiters for one in self._kinds)
+        if waiters >= MOST_WAITERS or self._answers.size + size > MOST_BYTES:
+            raise NotInTime("too many wait")
 
     def _run(self) -> None:
         while not self._is_ending:
@@ -295,6 +308,10 @@ class ItemThread:
                     try:
                         while self._serve(outbox.items):
                             pass
+                    except Exception as error:
+                        for kind in self._kinds:
+                            self._tell(kind, dict.fromkeys(kind.begun, _told(error)))
+                        raise
                     finally:
                         self.outbox = None
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
@@ -315,85 +332,115 @@ class ItemThread:
     def _serve(self, items: ItemSource) -> bool:
         """Do what has waited longest of each kind; return whether there may be more."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._answers or self._holds or self._questions or self._is_ending
-            )
-            is_over = not (self._answers or self._holds or self._questions)
+            self._changed.wait_for(lambda: any(map(len, self._kinds)) or self._is_ending)
+            is_over = not any(map(len, self._kinds))
         # Each kind is taken just before its turn: what is not begun outlives a lost outbox.
-        if answers := self._begun(self._answers):
+        if answers := self._begun(self._answers, MOST_ANSWERS):
             self._write(
-                lambda given: items.complete_many(given, **BY), answers, told=self._note_answers
+                lambda given: items.complete_many(given, **BY),
+                self._answers,
+                answers,
+                note=self._note_answers,
             )
             self._end(items)
-        if holds := self._begun(self._holds):
+        if holds := self._begun(self._holds, MOST_ANSWERS):
             self._write(
-                lambda asked: items.hold_many(asked, reason=HELD), holds, told=self._note_holds
+                lambda asked: items.hold_many(asked, reason=HELD),
+                self._holds,
+                holds,
+                note=self._note_holds,
             )
-        if asked := self._begun_questions():
+        # To read many items takes hardly longer than to read one.
+        if asked := self._begun(self._questions, MOST_SHOWN, alike=lambda one: one[0]):
             self._read(items, asked)
         return not is_over
 
-    def _begun_questions(self) -> dict[tuple[str, str], list[Future[Any]]]:
-        """Return the question that has waited longest, with those like it: to read many items takes
-        hardly longer than to read one. Without those for which nobody waits any more.
-        """
+    def _begun(
+        self,
+        asked: Questions[G, T],
+        most: int,
+        *,
+        alike: Callable[[G], object] = lambda _: None,
+    ) -> list[Question[G, T]]:
         with self._changed:
-            kind = next(iter(self._questions), ("", ""))[0]
-            alike = [one for one in self._questions if one[0] == kind][:MOST_SHOWN]
-            asked = {one: self._questions.pop(one) for one in alike}
-        waiting = {
-            one: [future for future in asking if future.set_running_or_notify_cancel()]
-            for one, asking in asked.items()
-        }
-        return {one: asking for one, asking in waiting.items() if asking}
+            return asked.begin(most, alike=alike)
 
-    def _begun(self, waiting: deque[tuple[G, Future[T]]]) -> list[tuple[G, Future[T]]]:
-        """Return the first of those that wait, without those that nobody waits for any more."""
+    def _tell(
+        self,
+        asked: Questions[G, T],
+        results: Mapping[Question[G, T], T | Exception],
+        *,
+        until: float | None = None,
+    ) -> None:
+        """Tell those who wait what came of questions; what is no error is shown until later."""
+        now = self._monotonic()
         with self._changed:
-            first = _first(waiting)
-        return [pair for pair in first if pair[1].set_running_or_notify_cancel()]
+            for one, result in results.items():
+                shown = None if isinstance(result, Exception) else until
+                asked.end(one, result, now=now, until=shown)
+
+    def _failed(
+        self,
+        error: Exception,
+        asked: Questions[G, T],
+        begun: Sequence[Question[G, T]],
+        *,
+        again: Callable[[Question[G, T]], None],
+    ) -> None:
+        """Tell those who wait that nothing is known. Where nobody foresaw the error, one of the
+        questions may be the reason, so each is asked by itself.
+
+        Raises:
+            Exception: the reason is the outbox, which is to be opened anew.
+        """
+        if isinstance(error, OutboxError) and not _has_gone(error):
+            logger.error("asking_failed", extra={"error": describe(error)})
+            self._tell(asked, dict.fromkeys(begun, _told(error)))
+            return
+        if len(begun) == 1 or _has_gone(error):
+            raise error
+        failed = 0
+        for one in begun:
+            try:
+                again(one)
+            except Exception as its_error:
+                failed += 1
+                if failed == len(begun) or _has_gone(its_error):
+                    raise
+                self._tell(asked, {one: _told(its_error)})
 
     def _write(
         self,
-        write: Callable[[Sequence[G]], Sequence[T | OutboxError]],
-        begun: Sequence[tuple[G, Future[T]]],
+        write: Callable[[Sequence[A]], Sequence[T | OutboxError]],
+        asked: Questions[A, T],
+        begun: Sequence[Question[A, T]],
         *,
-        told: Callable[[Sequence[G], Sequence[T | OutboxError]], None],
+        note: Callable[[Sequence[A], Sequence[T | OutboxError]], None],
     ) -> None:
-        asked = [given for given, _ in begun]
+        given = [one.given for one in begun]
+        items = {one.task_id for one in given}
+        with self._changed:  # whatever comes of it
+            self._questions.forget(lambda name: name[1] in items)
         try:
-            results = write(asked)
-        except Exception as error:
-            if not isinstance(error, OutboxError) and len(begun) > 1:
-                # One of them may be the reason. What is on record is recognised as a repeat.
-                for pair in begun:
-                    with contextlib.suppress(Exception):
-                        self._write(write, [pair], told=told)
-                return
-            with self._changed:
-                self._known.clear()
-            for _, future in begun:
-                future.set_exception(_told(error))
-            if _is_lost(error):
-                raise
-            logger.error("writing_failed", extra={"error": describe(error)})
+            results = write(given)
+        except Exception as error:  # noqa: BLE001 - what it is decides
+            # What is on record is recognised as a repeat.
+            self._failed(
+                error, asked, begun, again=lambda one: self._write(write, asked, [one], note=note)
+            )
             return
         with self._changed:
-            told(asked, results)
-        for (_, future), result in zip(begun, results, strict=True):
-            if isinstance(result, OutboxError):
-                future.set_exception(NotInTime(str(result)) if result.retryable else result)
-            else:
-                future.set_result(result)
+            note(given, results)
+        told = [NotInTime(str(one)) if _is_trouble(one) else one for one in results]
+        self._tell(asked, dict(zip(begun, told, strict=True)))
 
     def _note_answers(
         self, given: Sequence[GivenAnswer], results: Sequence[Completion | OutboxError]
     ) -> None:
         """Show what has become of items to those who have answered them."""
-        now = time.monotonic()
+        now = self._monotonic()
         answered = {name: at for name, at in self._answered.items() if now - at < ANSWERED_SECONDS}
         for one, result in zip(given, results, strict=True):
-            self._known.pop(("show", one.task_id), None)
             if not isinstance(result, OutboxError) or isinstance(result, _ARE_OVER):
                 answered[one.task_id] = now
         self._answered = answered
@@ -402,20 +449,17 @@ class ItemThread:
         self, asked: Sequence[HoldRequest], results: Sequence[str | OutboxError | None]
     ) -> None:
         """Show who holds items now."""
-        holders: dict[str, str | None] = {}
-        for one, result in zip(asked, results, strict=True):
-            self._known.pop(("show", one.task_id), None)
-            if isinstance(result, OutboxError):
-                self._known.pop(_ALL_WAITING, None)
-            else:
-                holders[one.task_id] = result
-        if _ALL_WAITING in self._known:
-            until, found = self._known[_ALL_WAITING]
-            held = [
+        if any(isinstance(one, OutboxError) for one in results):
+            self._questions.forget(lambda name: name == _ALL_WAITING)
+        holders = {one.task_id: result for one, result in zip(asked, results, strict=True)}
+        self._holds.forget(lambda request: request.task_id in holders)
+        self._questions.amend(
+            _ALL_WAITING,
+            lambda found: [
                 replace(one, assigned_to=holders[one.task_id]) if one.task_id in holders else one
                 for one in found
-            ]
-            self._known[_ALL_WAITING] = until, held
+            ],
+        )
 
     def _end(self, items: ItemSource) -> None:
         """End what is answered, after whoever has answered was told: nobody waits for that. What
@@ -425,58 +469,40 @@ class ItemThread:
             items.end_answered()
         except Exception as error:
             logger.warning("items_not_ended", extra={"error": describe(error)})
-            if _is_lost(error):
+            if _has_gone(error) or not isinstance(error, OutboxError):
                 raise
 
-    def _read(
-        self, items: ItemSource, asked: Mapping[tuple[str, str], Sequence[Future[Any]]]
-    ) -> None:
-        began = time.monotonic()
+    def _read(self, items: ItemSource, asked: Sequence[Question[tuple[str, str], Any]]) -> None:
+        began = self._monotonic()
         try:
             found: Sequence[Any] = (
                 [items.waiting(limit=MOST_LISTED, of_each_task=True)]
-                if _ALL_WAITING in asked
-                else items.show_many([name for _, name in asked])
+                if asked[0].given == _ALL_WAITING
+                else items.show_many([one.given[1] for one in asked])
             )
-        except Exception as error:
-            if not isinstance(error, OutboxError) and len(asked) > 1:
-                for one, asking in asked.items():  # one of them may be the reason
-                    with contextlib.suppress(Exception):
-                        self._read(items, {one: asking})
-                return
-            for future in (one for asking in asked.values() for one in asking):
-                future.set_exception(_told(error))
-            if _is_lost(error):
-                raise
-            logger.error("reading_failed", extra={"error": describe(error)})
+        except Exception as error:  # noqa: BLE001 - what it is decides
+            self._failed(error, self._questions, asked, again=lambda one: self._read(items, [one]))
             return
-        now = time.monotonic()
+        now = self._monotonic()
+        told = [_told(one) if isinstance(one, OutboxError) else one for one in found]
         until = now + max(CACHE_SECONDS, now - began)
-        answers = dict(zip(asked, found, strict=True))
-        with self._changed:
-            fresh = {one: kept for one, kept in self._known.items() if now <= kept[0]}
-            known = {
-                one: (until, its)
-                for one, its in answers.items()
-                if not isinstance(its, OutboxError)
-            }
-            self._known = {**fresh, **known}
-        for one, its in answers.items():
-            for future in asked[one]:
-                if isinstance(its, OutboxError):
-                    future.set_exception(_told(its))
-                else:
-                    future.set_result(its)
+        self._tell(self._questions, dict(zip(asked, told, strict=True)), until=until)
 
 
-def _first(waiting: deque[T]) -> list[T]:
-    """Take out those that one append writes."""
-    return [waiting.popleft() for _ in range(min(len(waiting), MOST_ANSWERS))]
+def _stands_for(given: GivenAnswer, text: str) -> Hashable:
+    """Return what is the same of an answer and its repeat: who gives it, as what, and the data."""
+    others = (value for name, value in vars(given).items() if name != "data")
+    return (*others, hashlib.sha256(text.encode()).digest())
 
 
-def _is_lost(error: Exception) -> bool:
-    """Say whether the outbox is to be opened anew: its server has gone, or nobody knows."""
-    return isinstance(error, ServerUnreachable) or not isinstance(error, OutboxError)
+def _has_gone(error: Exception) -> bool:
+    """Say whether the server of the outbox has gone, whatever was asked."""
+    return isinstance(error, ServerUnreachable) or lost_server(error) is not None
+
+
+def _is_trouble(result: object) -> bool:
+    """Say whether a result means that nothing is known yet."""
+    return isinstance(result, OutboxError) and result.retryable
 
 
 def _told(error: Exception) -> Exception:

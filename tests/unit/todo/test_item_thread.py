@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +16,7 @@ from unittest.mock import patch
 import pytest
 from tests.unit.todo.memory_items import MemoryItems, MemoryKeys, item
 
-from delta_outbox.core.errors import OutboxError, ServerUnreachable
+from delta_outbox.core.errors import DiskFull, OutboxError, ServerUnreachable
 from delta_outbox.todo import item_thread
 from delta_outbox.todo.item_thread import ItemThread, NotInTime, OpenOutbox
 from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
@@ -37,9 +40,11 @@ class Opening:
 
 
 @contextmanager
-def running(opening: Opening, seconds: float = 10.0) -> Iterator[ItemThread]:
+def running(
+    opening: Opening, seconds: float = 10.0, *, monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[ItemThread]:
     """Run the thread for a block."""
-    thread = ItemThread(opening, answer_seconds=seconds)
+    thread = ItemThread(opening, answer_seconds=seconds, monotonic=monotonic)
     thread.start()
     try:
         yield thread
@@ -136,6 +141,170 @@ def test_who_takes_items_goes_with_others() -> None:
     assert ["hold 1", "hold 3"] == opening.items.calls
 
 
+def test_who_asks_what_is_being_asked_waits_for_the_same_result() -> None:
+    """Whoever asks for a list, or for an item, while it is read costs no other question."""
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+
+    async def asked_twice(thread: ItemThread, ask: Callable[[], Any], call: str) -> list[Any]:
+        may_go, _ = held(opening, call)
+        first = asyncio.create_task(ask())
+        await until(lambda: call in opening.items.calls)
+        second = asyncio.create_task(ask())
+        await until(lambda: thread._questions.waiters == 2)
+        may_go.set()
+        return [await first, await second]
+
+    async def asked(thread: ItemThread) -> list[list[Any]]:
+        return [
+            await asked_twice(thread, lambda: thread.waiting(["support"]), "waiting"),
+            await asked_twice(thread, lambda: thread.shown("review-o1"), "show 1"),
+        ]
+
+    with running(opening) as thread:
+        lists, items = asyncio.run(asked(thread))
+    assert ["waiting", "show 1"] == opening.items.calls
+    assert lists[0] == lists[1]
+    assert items[0] == items[1]
+
+
+def test_an_answer_that_always_takes_longer_than_one_waits_is_told() -> None:
+    """However long a round takes, whoever gives the same answer again is told what came of it, by
+    the round that has written it: while that goes on or afterwards.
+    """
+    opening = Opening()
+    opening.items.add(item("review-o1"), item("review-o2"))
+    given = [review("o1"), review("o2")]
+    with running(opening, 0.05) as thread:
+        during, after = [
+            asyncio.run(given_again(opening, thread, one, is_over=is_over))
+            for one, is_over in zip(given, (False, True), strict=True)
+        ]
+    assert (True, True) == (during.repeated, after.repeated)
+    assert ["complete 1", "end"] * 2 == opening.items.calls
+    assert 2 == len(opening.items.recorded)
+
+
+async def given_again(
+    opening: Opening, thread: ItemThread, given: GivenAnswer, *, is_over: bool
+) -> Completion:
+    """Give an answer until its round is over, and once more then; no round ends in time."""
+    may_go, _ = held(opening, "complete")
+    for _ in range(2):
+        with pytest.raises(NotInTime):
+            await thread.answer(given)
+    assert 1 == len(thread._answers.begun)
+    if is_over:
+        may_go.set()
+        await until(lambda: not thread._answers.begun)
+    while True:
+        try:
+            return await thread.answer(given)
+        except NotInTime:
+            may_go.set()
+
+
+async def patiently(ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Ask again until it is told."""
+    while True:
+        with suppress(NotInTime):
+            return await ask()
+
+
+def test_a_hold_that_takes_long_is_told_until_somebody_changes_it() -> None:
+    """Who takes an item, is told to ask again and does so learns who held it then; not after
+    somebody else has changed that.
+    """
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    take = HoldRequest(task_id="review-o1", person="ann")
+    back = HoldRequest(task_id="review-o1", person="ann", gives_back=True)
+
+    async def late(thread: ItemThread, request: HoldRequest) -> None:
+        may_go, _ = held(opening, "hold")
+        with pytest.raises(NotInTime):
+            await thread.hold(request)
+        may_go.set()
+        await until(lambda: not thread._holds.begun)
+
+    async def asked(thread: ItemThread) -> list[str | None]:
+        await late(thread, take)
+        told = [await thread.hold(take)]
+        await late(thread, take)
+        await late(thread, back)
+        return [*told, *[await patiently(partial(thread.hold, one)) for one in (take, back)]]
+
+    with running(opening, 0.05) as thread:
+        assert ["ann", "ann", None] == asyncio.run(asked(thread))
+    assert 5 == opening.items.calls.count("hold 1")
+
+
+def test_what_nobody_waits_for_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the outbox hangs, those who have given up leave nothing behind; of those who wait there
+    is a limit, by number and by the bytes of their answers.
+    """
+    monkeypatch.setattr(item_thread, "MOST_WAITERS", 4)
+    monkeypatch.setattr(item_thread, "MOST_BYTES", 500)
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    may_go, _ = held(opening, "waiting")
+    large = GivenAnswer(task_id="review-o1", data={"order": "o1", "send": True, "why": "x" * 450})
+
+    async def refused(call: Coroutine[Any, Any, Any]) -> str:
+        with pytest.raises(NotInTime) as raised:
+            await call
+        return raised.value.why
+
+    async def asked(thread: ItemThread) -> list[str]:
+        told = [await refused(thread.waiting(["support"]))]
+        await until(lambda: thread._questions.begun)
+        for number in range(10):
+            calls = [thread.waiting([]), thread.answer(large), thread.shown(f"review-o{number}")]
+            told += await asyncio.gather(*map(refused, calls))
+        return told
+
+    with running(opening, 0.05) as thread:
+        assert {"it takes longer"} == {*asyncio.run(asked(thread))}
+        kinds = (thread._answers, thread._holds, thread._questions)
+        assert [0] * 3 == [one.waiters for one in kinds]
+        assert [0] * 3 == [len(one) for one in kinds]
+        assert 0 == thread._answers.size
+
+        async def crowd() -> list[str]:
+            two = [thread.answer(large), thread.answer(replace(large, actor="bob"))]
+            lists = [thread.waiting([]) for _ in range(4)]
+            return [*await asyncio.gather(*map(refused, [*two, *lists]))]
+
+        told = asyncio.run(crowd())
+        may_go.set()
+    longer, many = "it takes longer", "too many wait"
+    assert [longer, many, longer, longer, longer, many] == told
+
+
+def test_a_list_outlives_answers_that_fail() -> None:
+    """While answers cannot be written, because a disk is full, lists are read as often as else."""
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+
+    def fails(what: str) -> None:
+        if what.startswith("complete"):
+            raise DiskFull(table="outbox.outbox_commands", cause="no space")
+
+    opening.items.fails = fails
+    with running(opening, monotonic=lambda: 1000.0) as thread:
+
+        async def asked() -> None:
+            for _ in range(3):
+                await thread.waiting(["support"])
+                await thread.shown("review-o1")
+                with pytest.raises(NotInTime):
+                    await thread.answer(review("o1"))
+
+        asyncio.run(asked())
+    one = ["show 1", "complete 1"]
+    assert ["waiting", *one, *one, *one] == [one for one in opening.items.calls if one != "end"]
+
+
 def test_many_readers_cost_one_question() -> None:
     """Who asks for a list at once, or soon after, is told what one question has found, whatever
     their roles.
@@ -180,18 +349,17 @@ def test_a_list_says_that_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("is_behind", [False, True])
-def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_answered_is_in_no_list(is_behind: bool) -> None:
     """Who has answered an item, or was told that it is over, sees it in no list any more: neither
     in one that was read before, nor in one that still has it because no relay has ended it yet.
     After a minute the outbox is believed again.
     """
     at = [1000.0]
-    monkeypatch.setattr(item_thread, "time", SimpleNamespace(monotonic=lambda: at[0]))
     opening = Opening()
     opening.items.is_behind = is_behind
     opening.items.add(*(item(f"review-o{number}") for number in range(4)))
     opening.items.late.add("review-o1")
-    with running(opening) as thread:
+    with running(opening, monotonic=lambda: at[0]) as thread:
 
         async def listed(*, later: float = 0) -> list[str]:
             at[0] += later
@@ -315,20 +483,19 @@ def test_what_cannot_be_warmed_up_is_served_all_the_same() -> None:
         assert isinstance(asyncio.run(thread.answer(review("o1"))), Completion)
 
 
-def test_what_takes_long_to_read_is_shown_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_to_read_is_shown_as_long() -> None:
     """At least half of the time is left for those who answer, however long reading takes and
     however many read.
     """
     opening = Opening()
     opening.items.add(item("review-o1"))
     at = [1000.0]
-    monkeypatch.setattr(item_thread, "time", SimpleNamespace(monotonic=lambda: at[0]))
 
     def takes(_: str) -> None:
         at[0] += 5
 
     opening.items.fails = takes
-    with running(opening) as thread:
+    with running(opening, monotonic=lambda: at[0]) as thread:
         for passed in (0, 4.9, 0.2, 0, 4.9):
             at[0] += passed
             assert 1 == len(asyncio.run(thread.waiting(["support"])).items)
@@ -360,6 +527,56 @@ def test_one_bad_answer_spoils_no_other() -> None:
 
         *told, _ = together(*map(answering, (1, 2, 3)), go_on())
     assert all(isinstance(one, Completion) for one in told)
+
+
+class Gone(Exception):
+    """What Spark raises when its server is away."""
+
+    def getGrpcStatusCode(self) -> Any:  # noqa: N802 - so Spark calls it
+        """Return the status as gRPC has it."""
+        return SimpleNamespace(name="UNAVAILABLE")
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (Gone("it has ended"), ["complete 3"]),
+        (RuntimeError("each"), ["complete 3"] + 3 * ["complete 1"]),
+    ],
+)
+def test_what_no_answer_is_the_reason_for_opens_the_outbox_again(
+    error: Exception, tries: Sequence[str]
+) -> None:
+    """Where each of a batch fails, or the server has gone, it is not one of the answers: they are
+    told to come again, and not tried one after the other if that can only take long.
+    """
+    opening = Opening()
+    opening.items.add(*(item(f"review-o{number}") for number in range(4)))
+    may_go, wait = held(opening, "complete")
+    is_lost = [False]
+
+    def fails(what: str) -> None:
+        wait(what)
+        if is_lost[0]:
+            raise error
+
+    opening.items.fails = fails
+    with running(opening) as thread:
+
+        async def answering(number: int) -> Any:
+            await until(lambda: not number or "complete 1" in opening.items.calls)
+            return await thread.answer(review(f"o{number}"))
+
+        async def go_on() -> None:
+            await until(lambda: len(thread._answers) == 3)
+            opening.items.calls.clear()
+            is_lost[0] = True
+            may_go.set()
+
+        first, *told, _ = together(*map(answering, range(4)), go_on())
+    assert [NotInTime] * 4 == [type(one) for one in (first, *told)]
+    assert tries == opening.items.calls
+    assert opening.count >= 2
 
 
 @pytest.mark.parametrize(

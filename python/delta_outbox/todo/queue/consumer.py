@@ -21,8 +21,10 @@ from delta_outbox.core.settings import QueueSettings, TodoSettings
 from delta_outbox.publishers.kafka.client import KafkaClient, QuietLog, Unreachable
 from delta_outbox.publishers.kafka.settings import KafkaSettings, parse_settings
 from delta_outbox.todo.contracts import check_types
+from delta_outbox.todo.desk import MayAnswer
 from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.todo.limits import MOST_BODY, TooLarge, read_object
+from delta_outbox.todo.people import Person
 from delta_outbox.todo.queue.dead_letters import DeadLetter, send
 from delta_outbox.todo.queue.offsets import Held, Offsets
 from delta_outbox.workflow_engine.item_answers import (
@@ -31,7 +33,7 @@ from delta_outbox.workflow_engine.item_answers import (
     GivenAnswer,
 )
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
-from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem
 from delta_outbox.workflow_engine.items import ItemType
 
 logger = logging.getLogger(__name__)
@@ -311,20 +313,17 @@ class AnswerQueue:
             task_id = await self._thread.correlated(type_.workflow, type_.task, data)
         except OutboxError as error:
             return error
-
-        def allowed(item: WaitingItem) -> bool:
-            return (item.workflow, item.task) == (type_.workflow, type_.task)
-
         if task_id is None:
             return None
-        actor = f"kafka:{topic}"
+        of = (type_.workflow, type_.task)
+        sender = Person(name=f"kafka:{topic}", of=of)
         return GivenAnswer(
             task_id=task_id,
             data=data,
-            actor=actor,
+            actor=sender.name,
             is_named=False,
             is_message=True,
-            allowed=allowed,
+            allowed=MayAnswer(person=sender, of=of),
         )
 
     async def _given(self, found: GivenAnswer | OutboxError | None) -> OutboxError | None:

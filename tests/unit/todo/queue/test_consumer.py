@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,9 +75,9 @@ class Queue:
         return [one.message.offset() for one in self.queue.offsets.held()]
 
 
-@pytest.fixture
-def queue() -> Iterator[Queue]:
-    """Return a queue of answers to payments, of which one is open."""
+@contextmanager
+def opened_queue(*, answer_seconds: float) -> Iterator[Queue]:
+    """Open a queue of answers to payments, of which one is open, for a block."""
     items = MemoryItems(topics={"payment": TOPIC})
     items.add(item("payment-o1", task="payment"), item("review-o1"))
 
@@ -84,10 +85,43 @@ def queue() -> Iterator[Queue]:
     def opened() -> Iterator[OpenOutbox]:
         yield OpenOutbox(items=items, keys=MemoryKeys())
 
-    thread = ItemThread(opened, answer_seconds=60)
+    thread = ItemThread(opened, answer_seconds=answer_seconds)
     thread.start()
     yield Queue(items, thread)
     thread.stop()
+
+
+@pytest.fixture
+def queue() -> Iterator[Queue]:
+    """Return a queue that is never in a hurry."""
+    with opened_queue(answer_seconds=60) as queue:
+        yield queue
+
+
+def test_what_takes_longer_than_one_waits_is_done() -> None:
+    """Messages whose round takes longer than `answer_seconds` are done by that round, and not given
+    again behind it.
+    """
+    with opened_queue(answer_seconds=0.05) as queue:
+        may_go = threading.Event()
+
+        def waits(what: str) -> None:
+            if what.startswith("complete"):
+                assert may_go.wait(10)
+
+        queue.items.fails = waits
+        queue.items.add(item("payment-o2", task="payment"))
+        queue.bring({"order": "o1", "paid": True}, {"order": "o2", "paid": True})
+        for _ in range(3):
+            assert [] == queue.judge()
+            assert [0, 1] == queue.held()
+            queue.now += RETRY_SECONDS
+        may_go.set()
+        while queue.held():
+            assert [] == queue.judge()
+            queue.now += RETRY_SECONDS
+    assert 1 == sum(one.startswith("complete") for one in queue.items.calls)
+    assert {(TOPIC, 0): 2} == queue.queue.offsets.to_commit()
 
 
 def test_an_answer_is_on_record_before_it_is_done(queue: Queue) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
@@ -58,3 +59,14 @@ def describe(error: BaseException, *, secrets: Iterable[str] = ()) -> str:
         secrets: values that must never be shown.
     """
     return scrub(f"{type(error).__name__}: {error}", secrets=secrets)
+
+
+def without_text(error: BaseException) -> str:
+    """Return the class of an exception and where it was raised. Its text may hold data.
+
+    Args:
+        error: what was raised.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return scrub(f"{type(error).__name__}{where}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.redaction import describe
+from delta_outbox.core.redaction import describe, without_text
 from delta_outbox.todo.credentials import Unrecognised
 from delta_outbox.todo.desk import BadQuestion, NoSuchItem
 from delta_outbox.todo.item_thread import NotInTime
@@ -69,7 +69,9 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """
     status = next((code for kind, code in STATUSES.items() if isinstance(error, kind)), INTERNAL)
     if status == INTERNAL or not isinstance(error, OutboxError):
-        logger.error("request_failed", extra={"error": describe(error)})
+        is_ours = isinstance(error, OutboxError)
+        why = describe(error) if is_ours else without_text(error)
+        logger.error("request_failed", extra={"error": why})
         return (
             INTERNAL,
             {"error": _UNDECIDED if isinstance(error, UndecidedAnswer) else _INTERNAL},

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.json_pointers import step
-from delta_outbox.core.redaction import describe
 from delta_outbox.core.settings import MAX_ID_BYTES, SecretMapping
 from delta_outbox.railway.author_decisions import DECISION_LIMIT, within
 from delta_outbox.railway.modules import load
@@ -22,7 +21,7 @@ from delta_outbox.railway.providers import tasks_of
 from delta_outbox.railway.tasks import ToDo
 from delta_outbox.railway.triggers import Item, Trigger
 from delta_outbox.workflow_engine.derivation.events import TaskEvent, task_type
-from delta_outbox.workflow_engine.hosts.answers import WrongValue, decision
+from delta_outbox.workflow_engine.hosts.answers import WrongValue, decision, place
 from delta_outbox.workflow_engine.hosts.call import MOST_DATA
 
 logger: Final = logging.getLogger(__name__)
@@ -180,11 +179,9 @@ class ItemDecisions:
             due_at=event.due_at,
             expires_at=event.expires_at,
         )
-        value = self._asked(event, "decide", task.decide, item, answer)
-        try:
-            found = decision(value, type(task).outcomes())
-        except WrongValue as error:
-            raise self._failed(event, "decide", error) from None
+        found = self._asked(
+            event, "decide", lambda: decision(task.decide(item, answer), type(task).outcomes())
+        )
         return found["outcome"], found["data"]
 
     def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
@@ -214,12 +211,12 @@ class ItemDecisions:
             problems = _problems(error)
             told = "; ".join(f"{one.pointer or '/'}: {one.rule}" for one in problems)
             raise BadAnswer(f"{where}: {told}.", problems) from None
-        except Exception as error:
-            raise _failed(f"{where}.contract", error) from error
+        except Exception as error:  # noqa: BLE001 - an author's
+            raise _failed(f"{where}.contract", error) from None
         try:
             about: object = within(DECISION_LIMIT, lambda: task.correlate(answer))
-        except Exception as error:
-            raise _failed(f"{where}.correlate", error) from error
+        except Exception as error:  # noqa: BLE001 - an author's
+            raise _failed(f"{where}.correlate", error) from None
         if about is None:
             return answer, None
         if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:
@@ -253,18 +250,20 @@ class ItemDecisions:
     ) -> Any:
         try:
             return within(DECISION_LIMIT, lambda: call(*arguments, **named))
-        except Exception as error:
-            raise self._failed(event, function, error) from error
+        except Exception as error:  # noqa: BLE001 - an author's
+            raise self._failed(event, function, error) from None
 
     def _failed(self, event: TaskEvent, function: str, error: Exception) -> UndecidedAnswer:
         return _failed(f"{event.task_id}: {event.workflow}.{event.place.task}.{function}", error)
 
 
 def _failed(where: str, error: Exception) -> UndecidedAnswer:
-    """Return what is said of an error of authors' code: its text only if it is ours."""
-    logger.warning("item_undecided", extra={"error": describe(error)})
-    why = str(error) if isinstance(error, WrongValue) else type(error).__name__
-    return UndecidedAnswer(f"{where}: {why}.")
+    """Return what is said of an error of authors' code: its text only if it is ours, for any other
+    may hold what was sent. So none is the cause of what is raised, which traces show.
+    """
+    is_ours = isinstance(error, WrongValue)
+    logger.warning("item_undecided", extra={"error": str(error) if is_ours else place(error)})
+    return UndecidedAnswer(f"{where}: {error if is_ours else type(error).__name__}.")
 
 
 def canonical(data: Mapping[str, Any]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.unit.todo.memory_items import ELSEWHERE, Office, item, office
@@ -383,6 +385,20 @@ def test_an_unforeseen_error_shows_nothing(desk: Office) -> None:
     found = desk.client.get(f"{REVIEW}/review-o1", headers=desk.key())
     assert found.status_code >= 500
     assert "secret" not in found.text
+
+
+def test_what_nobody_foresaw_is_logged_without_its_text(
+    desk: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of an error that is none of ours the log has class and place: its text may hold what was
+    sent.
+    """
+    with patch.object(desk.items, "correlated", side_effect=KeyError("secret-7")):
+        told = desk.client.post("/answers/orders/review", json=GOOD, headers=desk.key())
+    assert 500 == told.status_code
+    (record,) = (one for one in caplog.records if one.message == "request_failed")
+    assert re.fullmatch(r"KeyError \(.+, line \d+\)", vars(record)["error"])
+    assert "secret" not in told.text
 
 
 def test_people_at_once_are_told_one_outcome(desk: Office) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import traceback
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +27,9 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import BaseModel, Field, field_validator
 
 from delta_outbox.railway import Decided, Event, Outcome, ToDo, Workflow, route
 
@@ -34,7 +37,7 @@ from delta_outbox.railway import Decided, Event, Outcome, ToDo, Workflow, route
 @dataclass(frozen=True, kw_only=True)
 class Start:
     name: str
-    does: str
+    does: Annotated[str, Field(max_length=20)]
 
 
 class Answered(Outcome):
@@ -44,6 +47,14 @@ class Answered(Outcome):
 
 class Answer(BaseModel):
     name: str
+    says: str = ""
+
+    @field_validator("says")
+    @classmethod
+    def check(cls, says):
+        if says == "secret of the contract":
+            raise KeyError(says)
+        return says
 
 
 class Shown(BaseModel):
@@ -65,6 +76,8 @@ class Ask(ToDo[Start, Answered, Answer, Shown]):
         return Shown(name="x" * 2_000_000 if does == "shows_much" else trigger.start.name)
 
     def correlate(self, data):
+        if data.says == "secret of correlate":
+            raise ValueError(data.says)
         if data.name == "nobody":
             return None
         return 7 if data.name == "seven" else f"ask-{data.name}"
@@ -161,6 +174,34 @@ def test_code_that_fails_decides_nothing(
     with pytest.raises(UndecidedAnswer, match=why) as raised:
         decisions.decided(item(name, does=does), {"name": name})
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("does", "data", "kind"),
+    [
+        ("secret of a start event", {"name": "a"}, "ValidationError"),
+        ("", {"name": "a", "says": "secret of the contract"}, "KeyError"),
+        ("", {"name": "a", "says": "secret of correlate"}, "ValueError"),
+        ("", {"name": "raises"}, "ValueError"),
+    ],
+)
+def test_what_code_says_reaches_no_log(
+    decisions: ItemDecisions,
+    caplog: pytest.LogCaptureFixture,
+    does: str,
+    data: Mapping[str, str],
+    kind: str,
+) -> None:
+    """Of an error of an author's code, or of a payload that its `start` refuses, the class and the
+    place are logged: its text may hold what was sent. Traces do not show it either.
+    """
+    with pytest.raises(UndecidedAnswer) as raised:
+        decisions.decided(item(data["name"], does=does), data)
+    (record,) = caplog.records
+    told = vars(record)["error"]
+    assert told.startswith(f"{kind} (")
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "secret" not in told + shown
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.redaction import describe
+from delta_outbox.core.redaction import without_text
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo import keys
 from delta_outbox.todo.credentials import Credentials, Unrecognised
@@ -123,7 +123,7 @@ class Pages:
                 logger.warning("page_failed", extra={"error": error.code})
                 return self._visits.note(visit, 503 if error.retryable else 500, wording.TRY_AGAIN)
             except Exception as error:  # noqa: BLE001 - who looks at a page gets one
-                logger.error("page_failed", extra={"error": describe(error)})
+                logger.error("page_failed", extra={"error": without_text(error)})
                 return self._visits.note(visit, 500, wording.TRY_AGAIN)
 
         return serve

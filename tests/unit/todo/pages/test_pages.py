@@ -403,12 +403,17 @@ def test_who_has_answered_before_is_told_that_another_must(site: Site, ada: Clie
 
 
 @pytest.mark.parametrize("trouble", [UndecidedAnswer("secret"), RuntimeError("secret")])
-def test_what_fails_is_a_page_without_a_trace(site: Site, ada: Client, trouble: Exception) -> None:
-    """An error of ours or of an author is told as a page, and says nothing of itself."""
+def test_what_fails_is_a_page_without_a_trace(
+    site: Site, ada: Client, caplog: pytest.LogCaptureFixture, trouble: Exception
+) -> None:
+    """An error of ours or of an author is told as a page, and says nothing of itself, neither there
+    nor in the log.
+    """
     site.items.trouble.append(trouble)
     told = send(ada, ITEM, CANCEL)
     assert 500 == told.status_code
     assert "secret" not in told.text
+    assert not [one for one in caplog.records if "secret" in str(vars(one))]
     assert not site.items.counted
 
 

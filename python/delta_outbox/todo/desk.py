@@ -13,7 +13,7 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.todo.people import Person
 from delta_outbox.workflow_engine.four_eyes import is_same_person
 from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
-from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_deliveries import UndecidedItem, UnknownItem, WaitingItem
 from delta_outbox.workflow_engine.item_holds import HoldRequest
 from delta_outbox.workflow_engine.items import ItemType
 
@@ -156,9 +156,13 @@ class MayAnswer:
 
     def __call__(self, item: WaitingItem) -> bool:
         """Say whether it is so."""
-        its_type = item.workflow, item.task
+        return self.is_so(vars(item))
+
+    def is_so(self, item: Mapping[str, Any]) -> bool:
+        """Say whether it is so of an item as `Items.show` returns it."""
+        its_type = item["workflow"], item["task"]
         is_meant = self.of in (None, its_type)
-        return is_meant and self.person.may_answer(item.task_id, item.roles, of=its_type)
+        return is_meant and self.person.may_answer(item["task_id"], item["roles"], of=its_type)
 
 
 class Desk:
@@ -218,24 +222,31 @@ class Desk:
             is_cut=listed.is_cut,
         )
 
-    async def item(self, person: Person, task_id: str) -> ItemDetail:
+    async def item(
+        self, person: Person, task_id: str, *, of: tuple[str, str] | None = None
+    ) -> ItemDetail:
         """Return an item: its read model, its contract, and what has come of it.
 
         Args:
             person: who asks.
             task_id: the task identifier.
+            of: workflow and task that the item must be of; None: any.
 
         Raises:
             NoSuchItem: there is none for this person.
             UndecidedAnswer: the author's `read_model` has failed.
             NotInTime: the outbox has not answered in time.
         """
+        may_answer = MayAnswer(person=person, of=of)
         try:
             document = await self._thread.shown(task_id)
         except UnknownItem:
             raise NoSuchItem from None
-        of = document["workflow"], document["task"]
-        if not person.may_answer(task_id, document["roles"], of=of):
+        except UndecidedItem as error:
+            if not may_answer(error.item):
+                raise NoSuchItem from None
+            raise
+        if not may_answer.is_so(document):
             raise NoSuchItem
         return ItemDetail(document=document)
 

@@ -278,10 +278,8 @@ class _Types:
         desk = self._desk
 
         async def shown(task_id: str, person: Annotated[Person, self._who]) -> Mapping[str, Any]:
-            document = (await desk.item(person, task_id)).document
-            if (type_.workflow, type_.task) != (document["workflow"], document["task"]):
-                raise NoSuchItem
-            return document
+            of = (type_.workflow, type_.task)
+            return (await desk.item(person, task_id, of=of)).document
 
         return shown
 

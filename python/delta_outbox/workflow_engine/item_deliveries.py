@@ -21,7 +21,11 @@ from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.command_log import append_commands
 from delta_outbox.store.apply_commands import OF_ITEMS
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
-from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
+from delta_outbox.workflow_engine.item_decisions import (
+    ItemDecisions,
+    NoSuchItem,
+    UndecidedAnswer,
+)
 from delta_outbox.workflow_engine.task_reader import TaskPlace, TaskReader, literals
 from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
 
@@ -112,6 +116,15 @@ class WaitingItem:
             expires_at=found.expires_at,
             assigned_to=assigned_to,
         )
+
+
+class UndecidedItem(UndecidedAnswer):
+    """The code that shows an item has failed; who may not see the item must not learn of it."""
+
+    def __init__(self, error: UndecidedAnswer, item: WaitingItem) -> None:
+        """Keep what was said, and of which item."""
+        super().__init__(str(error), remedy=error.remedy)
+        self.item = item
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from delta_outbox.workflow_engine.item_decisions import (
 from delta_outbox.workflow_engine.item_deliveries import (
     Delivery,
     ItemDeliveries,
+    UndecidedItem,
     UnknownItem,
     WaitingItem,
 )
@@ -123,11 +124,12 @@ class Items:
             if found is None:
                 shown.append(UnknownItem(f"There is no item {task_id!r}."))
                 continue
+            its, holder = commands.get(task_id, []), holders.get(task_id)
             try:
-                its = commands.get(task_id, [])
-                shown.append(self._shown(found, its, assigned_to=holders.get(task_id)))
+                shown.append(self._shown(found, its, assigned_to=holder))
             except UndecidedAnswer as error:
-                shown.append(error)
+                item = self._deliveries.waiting(found, assigned_to=holder)
+                shown.append(UndecidedItem(error, item))
         return shown
 
     def _shown(

@@ -32,8 +32,17 @@ from delta_outbox.workflow_engine.item_answers import (
     GivenAnswer,
     KeyUsedAgain,
 )
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
-from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_decisions import (
+    BadAnswer,
+    Problem,
+    UndecidedAnswer,
+    canonical,
+)
+from delta_outbox.workflow_engine.item_deliveries import (
+    UndecidedItem,
+    UnknownItem,
+    WaitingItem,
+)
 from delta_outbox.workflow_engine.item_history import Happening
 from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
 from delta_outbox.workflow_engine.items import ItemType
@@ -103,6 +112,7 @@ class MemoryItems:
 
     open: dict[str, WaitingItem] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)  # their `read_model` fails
     answers: dict[str, tuple[str, str, str | None]] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
@@ -137,6 +147,9 @@ class MemoryItems:
         found = self.open.get(task_id)
         if found is None:
             return UnknownItem(f"There is no item {task_id!r}.")
+        if task_id in self.undecided:
+            why = UndecidedAnswer(f"{task_id}: orders.{found.task}.read_model: ValueError.")
+            return UndecidedItem(why, found)
         answer = self.answers.get(task_id)
         return {
             "task_id": task_id,

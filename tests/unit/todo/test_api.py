@@ -124,11 +124,14 @@ def test_an_item_shows_its_read_model(desk: Office) -> None:
 
 def test_forbidden_is_as_unknown(desk: Office) -> None:
     """What belongs to others, what is of another type and what is not there are told alike, byte
-    by byte, and nothing is written.
+    by byte, and nothing is written; also where the code that shows an item fails.
     """
     provider, support = desk.key("pay", "provider"), desk.key()
+    desk.items.undecided |= {"review-o2", "payment-o1"}
+    assert 500 == desk.client.get(f"{REVIEW}/review-o2", headers=support).status_code
     asked = [
         (provider, "GET", f"{REVIEW}/review-o1"),
+        (provider, "GET", f"{REVIEW}/review-o2"),
         (provider, "GET", f"{REVIEW}/review-none"),
         (provider, "GET", REVIEW),
         (support, "GET", f"{REVIEW}/review-none"),

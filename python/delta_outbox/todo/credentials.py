@@ -154,7 +154,7 @@ class Credentials:
             found = self._keys.person(token)
         elif self._tokens is not None:
             with contextlib.suppress(BadToken):
-                found = await asyncio.to_thread(self._tokens.person, token)
+                found = await self._tokens.person(token)
         if found is None:
             raise Unrecognised
         return found

@@ -4,29 +4,40 @@ never by the token (RFC 8725, 3.1); only those with a public key are known here.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import logging
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
 import jwt
 
 from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.redaction import describe
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.operations.argument_rules import MAX_ACTOR, Arguments
 from delta_outbox.todo.item_thread import NotInTime
+from delta_outbox.todo.patience import within
 from delta_outbox.todo.people import Person
+
+logger = logging.getLogger(__name__)
 
 MOST_TOKEN: Final = 8 * 1024  # characters
 MOST_JWKS: Final = 1024**2  # bytes
-FETCH_TIMEOUT: Final = 5.0  # seconds
+MOST_PIECE: Final = 64 * 1024  # bytes
+FETCH_SECONDS: Final = 5.0
 KEEP_SECONDS: Final = 300.0  # that keys are kept without a look whether there are others
 PAUSE_SECONDS: Final = 30.0  # between two fetches for keys that nobody has, or after a failure
 REQUIRED: Final = ("exp", "aud", "iss")
+
+Keys = Mapping[str | None, jwt.PyJWK]
+"""Public keys by their `kid`."""
 
 
 class BadToken(Exception):
@@ -45,12 +56,32 @@ class JwkSet:
     def __init__(self, place: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._place = place
         self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._keys: Mapping[str | None, jwt.PyJWK] = {}
-        self._read_at = self._asked_at = float("-inf")
+        self._known: tuple[Keys, float] = {}, float("-inf")  # and when they were asked for
+        self._asked_at = float("-inf")
+        self._fetched: Future[None] = Future()
+
+    async def caught_up(self, name: str | None) -> None:
+        """Fetch the keys if they are old, or this one is not among them. Who comes with a key that
+        is known does not wait for that.
+
+        Args:
+            name: its `kid`; None if the token names none.
+        """
+        now = self._monotonic()
+        keys, read_at = self._known
+        is_known = _is_among(keys, name)
+        if not (is_known and now - read_at <= KEEP_SECONDS):
+            if now - self._asked_at > PAUSE_SECONDS:
+                self._asked_at, self._fetched = now, Future()
+                self._fetched.set_running_or_notify_cancel()  # who waits no longer ends it for none
+                fetch = threading.Thread(target=self._fetch, args=(now, self._fetched), daemon=True)
+                fetch.start()
+            if not is_known or now - read_at > 2 * KEEP_SECONDS:
+                with contextlib.suppress(TimeoutError):
+                    await within(FETCH_SECONDS, asyncio.wrap_future(self._fetched))
 
     def key(self, name: str | None) -> jwt.PyJWK:
-        """Return a key.
+        """Return a key that is known.
 
         Args:
             name: its `kid`; None if the token names none, which is enough if there is one key.
@@ -59,35 +90,45 @@ class JwkSet:
             BadToken: there is none.
             NotInTime: the keys could not be had.
         """
-        with self._lock:
-            now = self._monotonic()
-            is_old = now - self._read_at > KEEP_SECONDS
-            if (is_old or not self._has(name)) and now - self._asked_at > PAUSE_SECONDS:
-                self._asked_at = now
-                # If it fails, those that are known go on for a while.
-                with contextlib.suppress(OSError, ValueError, jwt.PyJWTError):
-                    self._keys, self._read_at = self._fetch(), now
-            if self._monotonic() - self._read_at > 2 * KEEP_SECONDS:
-                raise NotInTime("the keys of the issuer are out of reach")
-            if not self._has(name):
-                raise BadToken("its key is unknown")
-            return self._keys[name] if name is not None else next(iter(self._keys.values()))
+        keys, read_at = self._known
+        if self._monotonic() - read_at > 2 * KEEP_SECONDS:
+            raise NotInTime("the keys of the issuer are out of reach")
+        if not _is_among(keys, name):
+            raise BadToken("its key is unknown")
+        return keys[name] if name is not None else next(iter(keys.values()))
 
-    def _has(self, name: str | None) -> bool:
-        return name in self._keys if name is not None else len(self._keys) == 1
+    def _fetch(self, asked_at: float, fetched: Future[None]) -> None:
+        try:
+            keys = self._read()
+        except Exception as error:  # noqa: BLE001 - those that are known go on for a while
+            logger.warning("issuer_unread", extra={"error": describe(error)})
+        else:
+            if asked_at > self._known[1]:
+                self._known = keys, asked_at
+        finally:
+            fetched.set_result(None)
 
-    def _fetch(self) -> Mapping[str | None, jwt.PyJWK]:
-        if "://" in self._place:
+    def _read(self) -> Keys:
+        if "://" not in self._place:
+            read = Path(self._place).read_bytes()
+        else:
+            ends = time.monotonic() + FETCH_SECONDS
             # The settings check the scheme.
-            with urllib.request.urlopen(self._place, timeout=FETCH_TIMEOUT) as answer:
+            with urllib.request.urlopen(self._place, timeout=FETCH_SECONDS) as answer:
                 if answer.url != self._place:
                     raise ValueError("redirected")
-                read = answer.read(MOST_JWKS + 1)
-        else:
-            read = Path(self._place).read_bytes()
+                read = b""
+                while len(read) <= MOST_JWKS and (piece := answer.read1(MOST_PIECE)):
+                    read += piece
+                    if time.monotonic() > ends:  # the time-out is of each piece
+                        raise TimeoutError("it comes too slowly")
         if len(read) > MOST_JWKS:
             raise ValueError("too large")
         return {key.key_id: key for key in jwt.PyJWKSet.from_dict(json.loads(read))}
+
+
+def _is_among(keys: Keys, name: str | None) -> bool:
+    return name in keys if name is not None else len(keys) == 1
 
 
 class TokenReader:
@@ -102,7 +143,7 @@ class TokenReader:
         self._settings = settings
         self._keys = keys
 
-    def person(self, token: str) -> Person:
+    async def person(self, token: str) -> Person:
         """Return whom a JWT stands for.
 
         Args:
@@ -112,7 +153,7 @@ class TokenReader:
             BadToken: it is not believed.
             NotInTime: the keys of the issuer could not be had.
         """
-        claims = self._claims(token)
+        claims = await self._claims(token)
         name = Arguments().line("person", _at(claims, self._settings.person_claim), MAX_ACTOR)
         roles = _at(claims, self._settings.roles_claim)
         if isinstance(roles, str):
@@ -123,7 +164,7 @@ class TokenReader:
             raise BadToken("it has no roles")
         return Person(name=name, roles=frozenset(roles))
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
+    async def _claims(self, token: str) -> Mapping[str, Any]:
         if len(token) > MOST_TOKEN:
             raise BadToken("it is too long")
         algorithms = list(self._settings.algorithms)
@@ -131,8 +172,10 @@ class TokenReader:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in algorithms:
                 raise BadToken("its algorithm is not allowed")
-            name = header.get("kid")
-            key = self._keys.key(name if isinstance(name, str) else None)
+            kid = header.get("kid")
+            name = kid if isinstance(kid, str) else None
+            await self._keys.caught_up(name)
+            key = self._keys.key(name)
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import threading
 import time
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from tests.unit.todo.memory_items import item, office
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import TodoSettings
+from delta_outbox.todo import tokens
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.tokens import (
@@ -74,7 +78,12 @@ def read(place: Path) -> Read:
     """Return what reads JWTs."""
     reader = token_reader(settings(place))
     assert reader is not None
-    return reader.person
+    return partial(believed, reader)
+
+
+def believed(reader: TokenReader, token: str) -> Person:
+    """Return whom a JWT stands for."""
+    return asyncio.run(reader.person(token))
 
 
 def signed(key: Any = KEY, algorithm: str = "RS256", kid: str | None = "k1", **changed: Any) -> str:
@@ -175,7 +184,7 @@ def test_claims_are_found_where_the_settings_say(place: Path) -> None:
     reader = token_reader(settings(place, person_claim="email", roles_claim="realm_access.roles"))
     assert reader is not None
     token = signed(email="ann@example", realm_access={"roles": ["support"]}, roles=None)
-    assert Person(name="ann@example", roles=frozenset({"support"})) == reader.person(token)
+    assert Person(name="ann@example", roles=frozenset({"support"})) == believed(reader, token)
 
 
 def test_an_issuer_is_named_as_a_whole() -> None:
@@ -185,42 +194,103 @@ def test_an_issuer_is_named_as_a_whole() -> None:
         token_reader(TodoSettings(jwks="x.json"))
 
 
+class Issuer:
+    """A server of the keys of an issuer, and what reads JWTs of it, in a time of its own."""
+
+    def __init__(self) -> None:
+        self.asked, self.now = 0, 0.0
+        self.body, self.status = json.dumps({"keys": [jwk(KEY, "k1")]}), b"HTTP/1.0 200 OK"
+        self.waits: Callable[[], object] = lambda: None
+
+    def serve(self, *keys: dict[str, Any]) -> None:
+        """Serve other keys from now on."""
+        self.body = json.dumps({"keys": keys})
+
+    @contextmanager
+    def reader(self) -> Iterator[TokenReader]:
+        """Serve for a block."""
+        issuer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                issuer.asked += 1
+                issuer.waits()
+                self.wfile.write(issuer.status + b"\r\n\r\n" + issuer.body.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            place = f"http://127.0.0.1:{server.server_port}/jwks"
+            keys = JwkSet(place, monotonic=lambda: self.now)
+            yield TokenReader(TodoSettings(issuer="https://id.example", audience="todo"), keys)
+            server.shutdown()
+
+
 def test_keys_are_fetched_when_they_are_needed() -> None:
     """Keys come from an address; a new one is found, but strangers cannot make us ask all the time;
     where the issuer is away for long, nobody can say.
     """
-    asked: list[str] = []
-    served: list[dict[str, Any]] = [jwk(KEY, "k1")]
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(200 if served else 500)
-            self.end_headers()
-            self.wfile.write(json.dumps({"keys": served}).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    now = [0.0]
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}/jwks"
-        keys = JwkSet(place, monotonic=lambda: now[0])
-        reader = TokenReader(TodoSettings(issuer="https://id.example", audience="todo"), keys)
-        assert ANN == reader.person(signed()) == reader.person(signed())
-        assert 1 == len(asked)
-        served.append(jwk(OTHER, "k3"))
+    issuer = Issuer()
+    with issuer.reader() as reader:
+        assert ANN == believed(reader, signed()) == believed(reader, signed())
+        assert 1 == issuer.asked
+        issuer.serve(jwk(KEY, "k1"), jwk(OTHER, "k3"))
         for _ in range(5):
             with pytest.raises(BadToken):
-                reader.person(signed(OTHER, kid="k3"))
-        assert 1 == len(asked)
-        now[0] += PAUSE_SECONDS + 1
-        assert ANN == reader.person(signed(OTHER, kid="k3"))
-        served.clear()
-        now[0] += KEEP_SECONDS + 1
-        assert ANN == reader.person(signed())
-        now[0] += 2 * KEEP_SECONDS
+                believed(reader, signed(OTHER, kid="k3"))
+        assert 1 == issuer.asked
+        issuer.now += PAUSE_SECONDS + 1
+        assert ANN == believed(reader, signed(OTHER, kid="k3"))
+        issuer.status = b"HTTP/1.0 500 No"
+        issuer.now += KEEP_SECONDS + 1
+        assert ANN == believed(reader, signed())
+        issuer.now += 2 * KEEP_SECONDS
         with pytest.raises(NotInTime):
-            reader.person(signed())
-        server.shutdown()
+            believed(reader, signed())
+
+
+@pytest.mark.parametrize("trouble", ["[]", "7", '{"keys": 7}', "{", "no HTTP"])
+def test_what_an_issuer_says_wrongly_is_passed_over(trouble: str) -> None:
+    """Keys that are known go on for a while, whatever the issuer says in place of them."""
+    issuer = Issuer()
+    with issuer.reader() as reader:
+        assert ANN == believed(reader, signed())
+        issuer.body = trouble
+        if trouble == "no HTTP":
+            issuer.status = b"no HTTP"
+        issuer.now += KEEP_SECONDS + 1
+        with pytest.raises(BadToken):
+            believed(reader, signed(kid="k3"))  # which waits for the fetch
+        assert ANN == believed(reader, signed())
+    assert 2 == issuer.asked
+
+
+def test_nobody_with_a_known_key_waits_for_the_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an issuer says nothing, whoever has a key that is known is let in at once; who has none
+    waits with others of that kind, and one who waits no longer ends it for nobody.
+    """
+    monkeypatch.setattr(tokens, "FETCH_SECONDS", 60.0)
+    issuer = Issuer()
+    may_go = threading.Event()
+
+    async def come(reader: TokenReader) -> Person:
+        strangers = [asyncio.create_task(reader.person(signed(OTHER, kid="k3"))) for _ in range(2)]
+        while issuer.asked < 2:
+            assert ANN == await reader.person(signed())
+            await asyncio.sleep(0.01)
+        assert ANN == await reader.person(signed())
+        assert not any(one.done() for one in strangers)
+        strangers[0].cancel()
+        await asyncio.sleep(0)
+        may_go.set()
+        return await strangers[1]
+
+    with issuer.reader() as reader:
+        assert ANN == believed(reader, signed())
+        issuer.serve(jwk(KEY, "k1"), jwk(OTHER, "k3"))
+        issuer.waits = lambda: may_go.wait(30)
+        issuer.now += KEEP_SECONDS + 1
+        assert ANN == asyncio.run(come(reader))
+    assert 2 == issuer.asked

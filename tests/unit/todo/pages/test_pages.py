@@ -19,6 +19,7 @@ from delta_outbox.todo import keys
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import MOST_BODY
 from delta_outbox.todo.pages import router
+from delta_outbox.todo.pages.router import WRONG_KEYS_AT_ONCE
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
@@ -168,6 +169,23 @@ def test_keys_cannot_be_tried_for_long(site: Site, monkeypatch: pytest.MonkeyPat
     with Site().served() as place, another(place) as one:
         told = [tried("wrong", f"198.51.100.{n}") for n in range(11)]
         assert [403] * 10 + [429] == told
+
+
+def test_a_key_that_nobody_can_check_is_not_wrong(
+    site: Site, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nobody can say which keys count, whoever signs in is asked for patience however often,
+    and let in as soon as it is known.
+    """
+
+    def fail(_: str) -> None:
+        raise NotInTime("a test says so")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(site.ring, "person", fail)
+        told = {sign_in(browser, site.key).status_code for _ in range(2 * WRONG_KEYS_AT_ONCE)}
+    assert {503} == told
+    assert "Your items" == heading(sign_in(browser, site.key).text)
 
 
 def test_a_revoked_key_ends_its_sessions(site: Site, ada: Client) -> None:

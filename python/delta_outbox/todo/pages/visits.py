@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from delta_outbox.workflow_engine.item_links import PATH as LINK_PATH
 MOST_FIELDS: Final = 1000  # of a form
 SIGN_IN: Final = "/todo/sign-in"
 IPV6_NETWORK: Final = 64  # bits
+_WITH_PORT: Final = re.compile(r"\[(.*)\](?::\d+)?|([\d.]+):\d+", re.ASCII)  # as proxies write it
 
 # Beside those that all answers of the server have (app.py).
 HEADERS: Final = {
@@ -230,12 +232,16 @@ def network_of(request: Request, *, behind_proxy: bool) -> str:
     forwarded = request.headers.getlist("x-forwarded-for")[-1:] if behind_proxy else []
     peer = request.client.host if request.client is not None else ""
     text = "".join(forwarded).rpartition(",")[2].strip() or peer
+    with_port = _WITH_PORT.fullmatch(text)
+    text = (with_port[1] or with_port[2]) if with_port else text
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
         return text
+    # One of IPv4 that a socket of both kinds shows.
+    address = getattr(address, "ipv4_mapped", None) or address
     if address.version == 4:
-        return text
+        return str(address)
     return str(ipaddress.ip_network((address.packed, IPV6_NETWORK), strict=False))
 
 

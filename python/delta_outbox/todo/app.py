@@ -20,6 +20,7 @@ from delta_outbox.todo.failures import failure
 from delta_outbox.todo.limits import check_headers
 from delta_outbox.todo.openapi import contract_schemas
 from delta_outbox.todo.pages.router import Pages
+from delta_outbox.todo.patience import limited
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.routes import api
 from delta_outbox.todo.signatures import signatures_of
@@ -58,7 +59,14 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
         telemetry=_SILENT,
     )
     _describe(app, desk)
-    app.middleware("http")(_with_headers)
+
+    @app.middleware("http")
+    async def with_headers(
+        request: Request, call_next: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        with limited(settings.answer_seconds):
+            return await _with_headers(request, call_next)
+
     app.add_exception_handler(Exception, _failed)
     for status in (404, 405):
         app.add_exception_handler(status, _no_such_place)

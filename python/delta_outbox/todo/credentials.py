@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import describe
 from delta_outbox.todo.item_thread import KeySource, NotInTime
 from delta_outbox.todo.keys import Key, looks_like_key, person_of
+from delta_outbox.todo.patience import within
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.tokens import BadToken, TokenReader
 
@@ -109,9 +109,11 @@ class KeyRing:
         Args:
             seconds: at most; who comes then is told that nobody knows.
         """
-        for _ in range(math.ceil(seconds / CATCH_UP_INTERVAL)):
-            if self._monotonic() - self._read_at <= MOST_AGE:
-                return
+        with contextlib.suppress(TimeoutError):
+            await within(seconds, self._caught_up())
+
+    async def _caught_up(self) -> None:
+        while self._monotonic() - self._read_at > MOST_AGE:  # noqa: ASYNC110 - a thread reads them
             await asyncio.sleep(CATCH_UP_INTERVAL)
 
     def _poll(self) -> None:

@@ -18,6 +18,7 @@ from delta_outbox.core.errors import OutboxError, ServerUnreachable, WrongUsage
 from delta_outbox.core.redaction import describe
 from delta_outbox.runtime.session import lost_server
 from delta_outbox.todo.keys import Key
+from delta_outbox.todo.patience import within
 from delta_outbox.todo.questions import Question, Questions
 from delta_outbox.workflow_engine.item_answers import (
     MOST_ANSWERS,
@@ -143,7 +144,7 @@ class ItemThread:
 
     Args:
         opened: opens the outbox; called anew where it was lost.
-        answer_seconds: how long anybody waits.
+        answer_seconds: how long anybody waits; a request waits so long for all that it asks.
         monotonic: seconds.
     """
 
@@ -284,7 +285,7 @@ class ItemThread:
             its, waiter = asked.attach(question)
             self._changed.notify_all()
         try:
-            result = await asyncio.wait_for(asyncio.wrap_future(waiter), self._answer_seconds)
+            result = await within(self._answer_seconds, asyncio.wrap_future(waiter))
         except TimeoutError:
             raise NotInTime("it takes longer") from None
         finally:

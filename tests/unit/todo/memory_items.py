@@ -117,7 +117,7 @@ class MemoryItems:
     holders: dict[str, str] = field(default_factory=dict)
     recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
     calls: list[str] = field(default_factory=list)
-    fails: Callable[[str], None] = lambda _: None  # may raise, or wait
+    fails: Callable[[str], object] = lambda _: None  # may raise, or wait
     topics: dict[str, str] = field(default_factory=dict)  # by task
     is_behind: bool = False  # no relay has ended yet what is answered: lists have it
     refuses: OutboxError | None = None  # is told to whoever answers
@@ -306,13 +306,17 @@ class Office:
 
 @contextmanager
 def office(
-    settings: TodoSettings | None = None, *, tokens: TokenReader | None = None
+    settings: TodoSettings | None = None,
+    *,
+    tokens: TokenReader | None = None,
+    thread_seconds: float | None = None,
 ) -> Iterator[Office]:
     """Open an office for a block.
 
     Args:
         settings: `[todo]`; of a server that is never in a hurry if left out.
         tokens: reads JWTs.
+        thread_seconds: how long the thread lets anybody wait; those of the settings if left out.
     """
     settings = settings or TodoSettings(rate_per_second=10_000, answer_seconds=60)
     items, keys, opened = MemoryItems(), MemoryKeys(), []
@@ -324,7 +328,7 @@ def office(
         opened.append(1)
         yield OpenOutbox(items=items, keys=keys)
 
-    thread = ItemThread(opening, answer_seconds=settings.answer_seconds)
+    thread = ItemThread(opening, answer_seconds=thread_seconds or settings.answer_seconds)
     thread.start()
     ring = KeyRing(lambda: keys)
     ring.start()

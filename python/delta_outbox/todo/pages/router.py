@@ -18,6 +18,7 @@ from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo import keys
 from delta_outbox.todo.credentials import Credentials, Unrecognised
 from delta_outbox.todo.desk import HELD_BY, BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
+from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
 from delta_outbox.todo.pages.form import Form, Texts, is_filled_in_by, sentence
@@ -235,8 +236,7 @@ class Pages:
         sent = await self._visits.sent(visit)
         if visit.person is None:
             raise NotSent
-        item = await self._desk.item(visit.person, visit.query.get("id", ""))
-        return await self._answered(visit, visit.person, item, sent)
+        return await self._answered(visit, visit.person, visit.query.get("id", ""), sent)
 
     async def _take(self, visit: Visit) -> Response:
         return await self._hold(visit, gives_back=False)
@@ -275,12 +275,7 @@ class Pages:
     async def _answer_by_link(self, visit: Visit) -> Response:
         person = self._linked(visit)
         sent = await self._visits.sent(visit)
-        item = await self._desk.item(person, visit.query["id"])
-        # Whoever had no response sends it again: a repeat of the answer is told so, nobody else.
-        is_answered = any(one["what"] == "answered" for one in item.document["history"])
-        if not item.is_open and not is_answered:
-            raise NoSuchItem
-        return await self._answered(visit, person, item, sent)
+        return await self._answered(visit, person, visit.query["id"], sent)
 
     def _linked(self, visit: Visit) -> Person:
         """Return who a link makes of somebody.
@@ -297,7 +292,21 @@ class Pages:
 
     # Answers
 
-    async def _answered(
+    async def _answered(self, visit: Visit, person: Person, task_id: str, sent: Texts) -> Response:
+        try:
+            item = await self._desk.item(person, task_id)
+        except NotInTime:  # what was typed is not lost, nor the key of the form
+            note = wording.SEND_AGAIN
+            return self._visits.page(
+                visit, "again.html", status=503, note=note, action=visit.address, sent=sent
+            )
+        # Whoever had no response sends it again: a repeat of the answer is told so, nobody else.
+        is_answered = any(one["what"] == "answered" for one in item.document["history"])
+        if visit.is_link and not item.is_open and not is_answered:
+            raise NoSuchItem
+        return await self._judged(visit, person, item, sent)
+
+    async def _judged(
         self, visit: Visit, person: Person, item: ItemDetail, sent: Texts
     ) -> Response:
         task_id = item.document["task_id"]

@@ -131,6 +131,11 @@ TRY_AGAIN: Final = Note(
     heading="This does not work at the moment",
     text="Something is wrong on our side. Try again in a minute.",
 )
+SEND_AGAIN: Final = Note(
+    heading="Your answer could not be taken yet",
+    text="Nothing of it is lost. Send it again in a moment, as it is.",
+    link="Send again",
+)
 # The same for what is none, what is another's, and what is over for who has a link.
 NOT_FOUND: Final = Note(
     heading="There is nothing here", text="The address is wrong, or what it led to is closed."

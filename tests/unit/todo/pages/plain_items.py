@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.todo.item_thread import WaitingList
+from delta_outbox.todo.item_thread import NotInTime, WaitingList
 from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
@@ -47,11 +47,13 @@ class PlainItems:
     Args:
         items: by identifier.
         trouble: is raised instead of the next answers, one after the other.
+        unshown: so many of the next looks at items end without an answer in time.
         counted: answers that were written.
     """
 
     items: dict[str, PlainItem] = field(default_factory=dict)
     trouble: list[Exception] = field(default_factory=list)
+    unshown: int = 0
     counted: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
 
     def forget(self) -> None:
@@ -114,6 +116,9 @@ class PlainItems:
         return WaitingList(items=its, is_cut=False)
 
     async def shown(self, task_id: str) -> dict[str, Any]:
+        if self.unshown:
+            self.unshown -= 1
+            raise NotInTime("a test says so")
         one = self.items.get(task_id)
         if one is None:
             raise UnknownItem("none")

@@ -411,6 +411,24 @@ def test_what_is_not_confirmed_is_sent_again_as_the_same_answer(site: Site, ada:
     assert re.search(r'value="&#34;cancel&#34;" checked', told.text)
 
 
+def test_what_could_not_be_taken_is_not_lost(site: Site, ada: Client) -> None:
+    """Where the item of a form cannot be asked for in time, the page keeps all that was typed, and
+    the key of the form: sent again, twice by mistake, it is one answer.
+    """
+    page = ada.get(ITEM).text
+    site.items.unshown = 1
+    typed = {**CANCEL, "data/note": EVIL}
+    told = send(ada, ITEM, typed, page)
+    assert (503, "Your answer could not be taken yet") == (told.status_code, heading(told.text))
+    assert told.headers["retry-after"]
+    kept = {name: hidden(told.text, name) for name in ("answer", *typed)}
+    assert {"answer": hidden(page, "answer"), **typed} == kept
+    assert EVIL not in told.text
+    for _ in range(2):
+        assert "Thank you" in send(ada, ITEM, CANCEL, told.text).text
+    assert 1 == len(site.items.counted)
+
+
 def test_who_has_answered_before_is_told_that_another_must(site: Site, ada: Client) -> None:
     """Where four eyes are asked for, the page says so, and keeps what was typed."""
     site.items.trouble.append(SamePerson("a test says so"))

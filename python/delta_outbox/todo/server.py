@@ -13,6 +13,7 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import BadSettings, OutboxError
@@ -28,6 +29,9 @@ from delta_outbox.todo.tokens import token_reader
 
 MOST_AT_ONCE: Final = 1000  # connections; more are answered 503
 KEEP_ALIVE_SECONDS: Final = 5
+REQUEST_SECONDS: Final = (
+    10.0  # until all headers of the first request, or of the next one, are there
+)
 STOP_INTERVAL: Final = 0.1  # seconds between two looks whether it was told to end
 
 
@@ -163,7 +167,7 @@ async def run(
     """
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Connection,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -192,6 +196,27 @@ async def run(
             server.should_exit = True
         await asyncio.wait([serving], timeout=STOP_INTERVAL)
     await serving
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed if no request has come in time, whatever else has. Connections
+    are bounded, so who says nothing would keep out the others.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_request()
+
+    def _wait_for_request(self) -> None:
+        self.loop.call_later(REQUEST_SECONDS, self._close_after, self.cycle)
+
+    def _close_after(self, cycle: object) -> None:
+        if self.cycle is cycle:
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):

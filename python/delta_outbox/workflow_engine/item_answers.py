@@ -160,12 +160,21 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class _Written:
-    """An answer on its way into the command log."""
+    """An answer on its way into the command log.
+
+    Args:
+        found: where its item stands.
+        given: the answer.
+        content: stands for its data.
+        command: that it becomes.
+        is_there: the same is in the log already, so it is not written again.
+    """
 
     found: Delivery
     given: GivenAnswer
     content: str
     command: Mapping[str, object]
+    is_there: bool
 
 
 class Answers:
@@ -237,7 +246,8 @@ class Answers:
             # Of several to one open item the first is written, and the others are judged by what
             # came of it. If that was late, so are they, and go on record too.
             turn = _first_of_each(written)
-            self._deliveries.append([one.command for one in turn.values()])
+            if new := [one.command for one in turn.values() if not one.is_there]:
+                self._deliveries.append(new)
             results |= self._ended(turn, written)
             late = {place: one for place, one in written.items() if place not in results}
             beaten = [
@@ -323,6 +333,7 @@ class Answers:
         """
         task_id = given.task_id
         beaten: AnsweredAlready | None = None
+        is_there = False
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
         found = self._deliveries.open_to(task_id, found, given.allowed)
         if winner is not None:
@@ -335,8 +346,11 @@ class Answers:
                 if not given.is_message or _is_there(commands, given, actor, content):
                     raise
                 beaten = error
-        elif _is_there(commands, given, actor, content) and found.is_past(self._outbox.clock.now()):
-            raise self._too_late(found)
+        elif _is_there(commands, given, actor, content):
+            is_killed = any(one["kind"] == "kill" for one in commands)  # before anybody answered
+            if is_killed or found.is_past(self._outbox.clock.now()):
+                raise self._too_late(found)
+            is_there = found.is_between_claims  # else its clock was ahead, and another may count
         try:
             decided, its_data = self._decided(found, given)
         except UndecidedAnswer:
@@ -357,6 +371,7 @@ class Answers:
                 actor=actor,
                 reason=reason,
             ),
+            is_there=is_there,
         )
 
     def _decided(self, found: Delivery, given: GivenAnswer) -> tuple[str, Mapping[str, Any]]:

@@ -275,9 +275,10 @@ def _told(done: Completion) -> tuple[str, bool]:
 @pytest.mark.rest
 def test_what_changes_nothing_is_on_record_once(store: Store) -> None:
     """A message that loses, or comes too late, is evidence once, however often it is sent. An item
-    whose time is over waits for nobody, also before a relay has ended it.
+    whose time is over, or that an operator has ended, waits for nobody, also before a relay has
+    ended it.
     """
-    started(store, o1="asked", o2="asked")
+    started(store, o1="asked", o2="asked", o3="asked")
     message: dict[str, Any] = {"actor": "kafka:t", "is_named": False, "is_message": True}
 
     def sent(name: str, key: str | None, *more: str) -> GivenAnswer:
@@ -304,6 +305,14 @@ def test_what_changes_nothing_is_on_record_once(store: Store) -> None:
             told = items.complete_many([sent("o2", "late")] * count, **WHO)
             assert {AnsweredTooLate} == {type(one) for one in told}
         assert 1 == written("o2")
+    commanded(store, "ask-o3", "kill", "{}", at=datetime.now(UTC))
+    with closing(opened(store)) as outbox:
+        items = Items(outbox, folder=AUTHOR, ends_items=False)
+        for _ in range(3):
+            (told_so,) = items.complete_many([sent("o3", "killed")], **WHO)
+            assert isinstance(told_so, AnsweredTooLate)
+        assert ["claimed"] == steps(store, "ask-o3")  # nobody has applied it
+        assert 1 == written("o3")
 
 
 @pytest.mark.rest
@@ -371,6 +380,14 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
         Instances(outbox).extend(["k1", "k2"], by_seconds=7200, dry_run=False, **WHO)
     outbox.close()
     assert ["claimed", "released"] == steps(store, "ask-k1") == steps(store, "ask-k2")
+    with closing(opened(store)) as outbox:
+        items = Items(outbox, folder=AUTHOR, ends_items=False)
+        with mock.patch.object(Outbox, "apply_commands", return_value=0):
+            for _ in range(3):  # who is told that nobody knows yet gives it again
+                with pytest.raises(NotKnownYet):
+                    items.complete("ask-k2", {"case": "k2"}, **WHO)
+    its = "kind = 'complete' and event_id = 'ask-k2'"
+    assert 1 == len(store.rows(f"select 1 from {store.tables.commands} where {its}"))
     items = Items(opened(store, ahead=1.5 * HOUR), folder=AUTHOR)
     told = items.complete("ask-k2", {"case": "k2"}, **WHO)
     assert ("yes", "done") == (told.outcome, told.status)

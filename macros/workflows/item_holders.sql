@@ -1,7 +1,9 @@
-{% macro item_holders() -%}
+{% macro item_holders(since=none) -%}
     {#-
         Who holds items: of the assignments of an item, the last in the command log says so. One that names nobody gives it back; what
         somebody has written by hand without naming anybody, or nobody, is passed over.
+
+        since: only commands of that day and later, as an expression of SQL; all of them if left out.
 
         Columns: event_id, arrival, assigned_to; null where the item was given back.
     -#}
@@ -17,7 +19,8 @@
             c._metadata.row_commit_version as version,
             {{ delta_outbox.assignee_of("c") }} as assignee
         from {{ source("outbox", "outbox_commands") }} as c
-        where c.kind = 'assign'
+        where c.kind = 'assign'{% if since %} and c.requested_date >= {{ since }}{% endif %}
+
     ) as a
     where a.assignee is not null
     group by a.event_id, a.arrival

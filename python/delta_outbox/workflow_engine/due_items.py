@@ -28,7 +28,7 @@ from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completions_select
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
-from delta_outbox.workflow_engine.task_reader import TaskReader, holders, literals
+from delta_outbox.workflow_engine.task_reader import TaskReader, commands_since, holders, literals
 from delta_outbox.workflow_engine.write_range import MOST_NEWS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ MOST_READ: Final = 100_000  # events whose types are read at once
 _ITEMS: Final = "outbox_due_items"
 _OPEN: Final = (
     *("event_id", "arrival", "destination", "lifecycle", "ordering_key", "attempts"),
-    *("publish_attempts", "crashes", "suspect", "claim_id", *OPEN_UNTIL),
+    *("publish_attempts", "crashes", "suspect", "claim_id", "created_at", *OPEN_UNTIL),
 )
 
 Waiting = tuple[datetime, str, int]  # when an item is due, its identifier, its arrival
@@ -190,13 +190,15 @@ class DueItems:
         )
         if not rows.num_rows:
             return ()
-        answered = self._answered(rows, ids)
+        since = commands_since(rows["created_at"].to_pylist())
+        answered = self._answered(rows.drop(["created_at"]), ids, since)
         its_open = {
             place: row
             for row in rows.to_pylist()
             if (place := (row["event_id"], row["arrival"])) in asked - answered
         }
-        held_by = holders(self._spark, self._outbox.statements, [one for one, _ in asked])
+        names = [one for one, _ in asked]
+        held_by = holders(self._spark, self._outbox.statements, names, since=since)
         return [
             DueItem(
                 task_id=task_id,
@@ -208,14 +210,15 @@ class DueItems:
             if (task_id, arrival) in its_open
         ]
 
-    def _answered(self, rows: pa.Table, ids: str) -> set[tuple[str, int]]:
+    def _answered(self, rows: pa.Table, ids: str, since: str) -> set[tuple[str, int]]:
         """Return the open items that answers in the command log will end."""
         spark = self._spark
         frame_of(spark, rows).createOrReplaceTempView(_ITEMS)
         commands = (
             "(select *, _metadata.row_commit_version as _commit_version "
             f"from {self._outbox.tables.commands} "
-            f"where kind in ('{COMPLETE}', '{EXTEND}', 'kill') and event_id in ({ids}))"
+            f"where kind in ('{COMPLETE}', '{EXTEND}', 'kill') and event_id in ({ids}) "
+            f"and requested_date >= {since})"
         )
         found = spark.sql(
             f"select event_id, arrival from ({completions_select(commands, _ITEMS)})"

@@ -28,7 +28,7 @@ from delta_outbox.workflow_engine.item_deliveries import (
     ItemDeliveries,
     WaitingItem,
 )
-from delta_outbox.workflow_engine.task_reader import literals
+from delta_outbox.workflow_engine.task_reader import commands_since, literals
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -494,6 +494,7 @@ class Answers:
             "select k.*, i.lease from ("
             "select *, _metadata.row_commit_version as _commit_version "
             f"from {self._outbox.tables.commands} where kind in ({literals(kinds)}) "
+            f"and requested_date >= {commands_since(one.task.created_at for one in found)} "
             f"and event_id in ({literals(one.task.task_id for one in found)})) as k "
             f"inner join (values {', '.join(map(_place, found))}) "
             "as i (event_id, arrival, lifecycle, lease) on k.event_id = i.event_id "

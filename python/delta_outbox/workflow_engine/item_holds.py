@@ -7,7 +7,7 @@ for people who take the item that they look at: it refreshes nothing, and is tol
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Argument
 from delta_outbox.store.apply_commands import ASSIGN
 from delta_outbox.workflow_engine.four_eyes import is_same_person
 from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, WaitingItem
-from delta_outbox.workflow_engine.task_reader import holders
+from delta_outbox.workflow_engine.task_reader import commands_since, holders
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -77,12 +77,23 @@ class Holds:
         self._deliveries = deliveries
         self._answers = answers
 
-    def holders(self, task_ids: Sequence[str]) -> dict[str, str]:
-        """Return who takes care of items: see `Items.holders`."""
-        if not task_ids:
+    def holders(self, found: Collection[Delivery]) -> dict[str, str]:
+        """Return who takes care of items, by identifier, without those that nobody holds.
+
+        Args:
+            found: where the items stand.
+        """
+        if not found:
             return {}
-        found = holders(self._outbox.spark, self._outbox.statements, task_ids)
-        return {task_id: holder for (task_id, _), holder in found.items()}
+        outbox, ids = self._outbox, [one.task.task_id for one in found]
+        since = commands_since(one.task.created_at for one in found)
+        holding = holders(outbox.spark, outbox.statements, ids, since=since)
+        return {task_id: holder for (task_id, _), holder in holding.items()}
+
+    def warm_up(self) -> None:
+        """Ask once what `holders` asks."""
+        outbox = self._outbox
+        holders(outbox.spark, outbox.statements, [""], since=commands_since(()))
 
     def change(
         self, requests: Sequence[HoldRequest], *, reason: str
@@ -110,7 +121,8 @@ class Holds:
     ) -> dict[int, str | OutboxError | None]:
         """Return what came of requests of which no two are about the same item."""
         ids = [one.task_id for one in asked.values()]
-        stands, holders = self._deliveries.found(ids), self.holders(ids)
+        stands = self._deliveries.found(ids)
+        holders = self.holders(stands.values())
         answered = self._answers.winners(stands.values())
         results: dict[int, str | OutboxError | None] = {}
         rows = []
@@ -131,7 +143,7 @@ class Holds:
             return results
         self._deliveries.append(rows)
         # Somebody may have taken an item meanwhile; the later one holds it.
-        now = self.holders(ids)
+        now = self.holders(stands.values())
         for place, one in asked.items():
             if isinstance(results[place], OutboxError):
                 continue

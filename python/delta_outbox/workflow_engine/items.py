@@ -117,7 +117,7 @@ class Items:
         """
         stands = self._deliveries.found(task_ids)
         commands = self._answers.commands(stands.values(), COMMANDS)
-        holders = self.holders([*stands])
+        holders = self._holds.holders(stands.values())
         shown: list[dict[str, Any] | OutboxError] = []
         for task_id in task_ids:
             found = stands.get(task_id)
@@ -184,7 +184,7 @@ class Items:
         # Roles stand in the rows of each item's version, not in the logs.
         of_each_task = of_each_task or role is not None
         found = self._deliveries.where(is_open, limit=limit, of_each_type=of_each_task)
-        holders = self.holders([*found])
+        holders = self._holds.holders(found.values())
         waiting = [
             self._deliveries.waiting(one, assigned_to=holders.get(task_id))
             for task_id, one in found.items()
@@ -200,7 +200,7 @@ class Items:
         Args:
             task_ids: of items.
         """
-        return self._holds.holders(task_ids)
+        return self._holds.holders(self._deliveries.found(task_ids).values())
 
     def hold_many(
         self, requests: Sequence[HoldRequest], *, reason: str
@@ -351,7 +351,7 @@ class Items:
         waiting = self.waiting(limit=1)
         self._answers.winners(self._deliveries.found([one.task_id for one in waiting]).values())
         self._deliveries.where("event_id in ('')")  # as one is looked for that is not remembered
-        self.holders([""])
+        self._holds.warm_up()
 
     def end_answered(self) -> bool:
         """End the items whose answers are on record, where no relay is alive to do it; return

@@ -8,7 +8,7 @@ row that somebody appends again, also when the first one has been purged, is non
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from delta_outbox.core.arrow import is_one_of, with_nearest
 from delta_outbox.core.byte_bounds import told_sizes
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import ChangeFeedGone
+from delta_outbox.core.instants import LAST_INSTANT, instant_of
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.reserved_names import DERIVED, RESERVED, reserved
 from delta_outbox.core.tables import Tables
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 MOST_COMMITS: Final = 1000  # as many as tasks are claimed at once; for more, the whole log is asked
 MOST_READ: Final = 100_000  # rows of such a commit
 REMEMBERED: Final = 100_000  # numbered writes whose rows were asked for
+BEHIND: Final = timedelta(days=7)  # by so much a clock may be whose commands about items are seen
 UNKNOWN_SIZE: Final = 64 * 1024  # bytes of a payload whose row does not tell
 
 TaskPlace = tuple[str, int]  # the id of an event, and its arrival
@@ -204,8 +206,23 @@ def is_made_by(plans: Sequence[NumberedWrite], arrival: int, at: datetime | None
     )
 
 
+def commands_since(opened: Iterable[datetime]) -> str:
+    """Return the first day, as SQL, of which commands about items are asked for. None is given
+    before its item is there, but the clock of whoever gives it may be behind, by `BEHIND` at most.
+
+    Args:
+        opened: when the items were; none: there is nothing to ask for.
+    """
+    first = max(min(opened, default=instant_of(LAST_INSTANT)), instant_of(0))
+    return f"date'{(first - BEHIND).date()}'"
+
+
 def holders(
-    spark: SparkSession, statements: Statements, task_ids: Iterable[str]
+    spark: SparkSession,
+    statements: Statements,
+    task_ids: Iterable[str],
+    *,
+    since: str = "date'0001-01-01'",
 ) -> dict[tuple[str, int], str]:
     """Return who takes care of items, by identifier and arrival.
 
@@ -213,9 +230,11 @@ def holders(
         spark: the session to ask.
         statements: the compiled SQL.
         task_ids: of the items; some.
+        since: `commands_since` of the items; all days if left out.
     """
     found = spark.sql(
-        f"select event_id, arrival, assigned_to from ({statements.fill('item_holders')}) "
+        "select event_id, arrival, assigned_to "
+        f"from ({statements.fill('item_holders', since=since)}) "
         f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
     ).toArrow()
     return {(row["event_id"], row["arrival"]): row["assigned_to"] for row in found.to_pylist()}

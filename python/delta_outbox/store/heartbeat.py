@@ -55,15 +55,6 @@ class Beats:
     is_over: bool
     lanes: tuple[int, ...] = ()
 
-    def is_fresh(self, now: datetime) -> bool:
-        """Say whether the last beat was just now. One from the future proves as little as an old
-        one: its relay may have died with a clock that was ahead.
-
-        Args:
-            now: the current instant.
-        """
-        return not self.is_over and abs((now - self.last).total_seconds()) <= ALIVE_SECONDS
-
 
 class BeatWatch:
     """Remembers since when each relay has been silent by our own clock: skew keeps nobody alive,
@@ -95,7 +86,8 @@ class BeatWatch:
             before = self._heard.get(relay_id)
             if before is None:  # all there is to go by is what they wrote
                 age = (now - theirs.last).total_seconds()
-                # One from the future proves as little as an old one (`Beats.is_fresh`).
+                # One from the future proves as little as an old one: its relay may have died with
+                # a clock that was ahead.
                 at = here - max(0.0, age) if age >= -ALIVE_SECONDS else float("-inf")
             elif before[0] == theirs.last:
                 at = before[1]
@@ -249,15 +241,17 @@ def driver_id(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.app.id", ""))
 
 
-def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
-    """Say whether a relay was heard of just now.
+def is_any_alive(spark: SparkSession, tables: Tables, *, clock: Clock, presence: Presence) -> bool:
+    """Say whether a relay was heard of just now, as relays judge each other at first sight.
 
     Args:
         spark: the session.
         tables: the names of the relations.
-        now: the current instant.
+        clock: the time.
+        presence: the relays that work from the same home.
     """
-    return any(beats.is_fresh(now) for beats in _beats(spark, tables, now=now).values())
+    beats = _beats(spark, tables, now=clock.now())
+    return bool(BeatWatch(clock).living(beats, is_there=presence.is_there))
 
 
 def followed(beats: Mapping[str, Beats], rows: pa.Table, *, since: date) -> dict[str, Beats]:

@@ -46,6 +46,7 @@ from delta_outbox.store.lane_change import LaneChange
 from delta_outbox.store.lane_logs import LaneLogs
 from delta_outbox.store.open_deliveries import OpenDeliveries
 from delta_outbox.store.policies import Check, Policies
+from delta_outbox.store.presence import Presence
 from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import UnknownResults
 
@@ -368,8 +369,10 @@ class Store:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        if not self.exclusive and is_any_alive(self.spark, self.tables, now=self.clock.now()):
-            return 0
+        if not self.exclusive:
+            presence = Presence(self.home.relays if self.home else None)
+            if is_any_alive(self.spark, self.tables, clock=self.clock, presence=presence):
+                return 0
         if not self.finish_change_of_lanes():
             return 0  # they wait for the next epoch
         count = self.apply_commands()

@@ -21,6 +21,7 @@ from delta_outbox.todo.keys import Key
 from delta_outbox.todo.patience import within
 from delta_outbox.todo.questions import Question, Questions
 from delta_outbox.workflow_engine.item_answers import (
+    DONE,
     MOST_ANSWERS,
     AnsweredAlready,
     AnsweredTooLate,
@@ -163,6 +164,7 @@ class ItemThread:
         self._questions: Questions[tuple[str, str], Any] = Questions()
         self._kinds: tuple[Questions[Any, Any], ...] = self._answers, self._holds, self._questions
         self._answered: dict[str, float] = {}  # items that a list may still have, and since when
+        self._is_to_end = False  # an item is answered, and has not ended
         self._changed = threading.Condition()
         self._is_ending = False
         self._began: Future[None] = Future()
@@ -343,7 +345,6 @@ class ItemThread:
                 answers,
                 note=self._note_answers,
             )
-            self._end(items)
         if holds := self._begun(self._holds, MOST_ANSWERS):
             self._write(
                 lambda asked: items.hold_many(asked, reason=HELD),
@@ -354,6 +355,9 @@ class ItemThread:
         # To read many items takes hardly longer than to read one.
         if asked := self._begun(self._questions, MOST_SHOWN, alike=lambda one: one[0]):
             self._read(items, asked)
+        if self._is_to_end:
+            self._is_to_end = False
+            self._end(items)
         return not is_over
 
     def _begun(
@@ -444,6 +448,8 @@ class ItemThread:
         for one, result in zip(given, results, strict=True):
             if not isinstance(result, OutboxError) or isinstance(result, _ARE_OVER):
                 answered[one.task_id] = now
+            if isinstance(result, Completion) and result.status != DONE:
+                self._is_to_end = True
         self._answered = answered
 
     def _note_holds(

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 MOST_ANSWERS: Final = 1000  # that are given at once
+DONE: Final = "done"
+WAITING: Final = "waiting"  # of an answer that counts, for the end of its item
 # By so much the clock of a relay may be ahead, and end as expired what is open here: an answer
 # that comes so shortly before the end is told once it has ended the item. Not an hour, as where a
 # lease is taken over (`clock_skew_seconds`): to end an item takes as long as to answer it.
@@ -635,7 +637,7 @@ def _counted(winner: Answer, task_id: str, *, is_over: bool, repeated: bool = Fa
         task_id=task_id,
         outcome=winner.outcome,
         command_id=winner.command_id,
-        status="done" if is_over else "waiting",
+        status=DONE if is_over else WAITING,
         repeated=repeated,
     )
 

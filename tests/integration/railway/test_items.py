@@ -29,6 +29,7 @@ from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
 from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.presence import Presence
 from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
@@ -235,6 +236,26 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
     assert [("released", "PENDING"), ("completed", "PUBLISHED")] == endings(store, "died-2")
     assert {"died-1": "CLAIMED", "died-2": "PUBLISHED"} == store.states("died-")
     other.close()
+
+
+def test_a_busy_relay_keeps_its_work(store: Store) -> None:
+    """Whoever asks leaves commands to a relay that is too busy to say that it lives, while its
+    process does.
+    """
+    claimed(store, "busy-1")
+    answer(store, "busy-1")
+    store.spark.sql(
+        f"insert into {store.tables.relays} (relay_id, kind, lanes, at, version) values "
+        "('busy', 'alive', array(0), current_timestamp() - interval 60 seconds, '0')"
+    )
+    relay, outbox = Presence(store.home.relays), store.outbox(Path(), exclusive=False)
+    relay.enter("busy")
+    assert 0 == outbox.apply_commands_if_alone()
+    assert [] == endings(store, "busy-1")
+    relay.leave()
+    assert outbox.apply_commands_if_alone() > 0
+    assert [("completed", "PUBLISHED")] == endings(store, "busy-1")
+    outbox.close()
 
 
 def test_a_task_is_never_replayed(store: Store) -> None:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from delta_outbox.store.heartbeat import ALIVE_SECONDS, BUSY_SECONDS, Beats, BeatWatch
+from delta_outbox.core.tables import Tables
+from delta_outbox.store.heartbeat import (
+    ALIVE_SECONDS,
+    BUSY_SECONDS,
+    Beats,
+    BeatWatch,
+    is_any_alive,
+)
+from delta_outbox.store.presence import Presence
 from delta_outbox.testing.conformance.clock import ManualClock
 
 SKEW = 600.0  # seconds
@@ -60,7 +71,6 @@ def test_a_relay_that_stopped_is_not_alive(clock):
     """The end of a relay counts, however fresh it is."""
     beats = said(clock.now(), is_over=True)
     assert set() == BeatWatch(clock).living(beats)
-    assert not beats["other"].is_fresh(clock.now())
 
 
 def test_a_silent_relay_whose_process_lives_is_alive_for_longer(clock):
@@ -73,3 +83,21 @@ def test_a_silent_relay_whose_process_lives_is_alive_for_longer(clock):
     assert {"other"} == watch.living(beat, is_there=lambda name: name == "other")
     clock.sleep(1)
     assert set() == watch.living(beat, is_there=lambda name: True)
+
+
+def test_whoever_asks_leaves_its_work_to_a_busy_relay(clock, tmp_path):
+    """At first sight, too, a relay of this home that is too busy to beat is alive while its process
+    lives; one that nobody knows here is not.
+    """
+    at = clock.now() - timedelta(seconds=BUSY_SECONDS - 1)
+    beats = pa.Table.from_pylist(
+        [{"relay_id": "busy", "first": at, "last": at, "kind": "alive", "lanes": [0]}]
+    )
+    spark: Any = SimpleNamespace(sql=lambda _: SimpleNamespace(toArrow=lambda: beats))
+    tables, presence = Tables(schema="outbox"), Presence(tmp_path / "relays")
+    assert not is_any_alive(spark, tables, clock=clock, presence=presence)
+    presence.enter("busy")
+    assert is_any_alive(spark, tables, clock=clock, presence=presence)
+    assert not is_any_alive(spark, tables, clock=clock, presence=Presence(None))
+    presence.leave()
+    assert not is_any_alive(spark, tables, clock=clock, presence=presence)

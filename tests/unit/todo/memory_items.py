@@ -267,7 +267,11 @@ def _read(contract: type[BaseModel], data: Mapping[str, Any]) -> BaseModel:
 
 def _counted(task_id: str, outcome: str, *, repeated: bool = False) -> Completion:
     return Completion(
-        task_id=task_id, outcome=outcome, command_id="c", status="done", repeated=repeated
+        task_id=task_id,
+        outcome=outcome,
+        command_id="c",
+        status="done" if repeated else "waiting",
+        repeated=repeated,
     )
 
 

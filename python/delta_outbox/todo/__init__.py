@@ -12,7 +12,9 @@
 - limits: how large, how deep and how slow a request may be
 - openapi: the parts of the OpenAPI document that follow from contracts
 - pages: what people see in a browser
+- patience: how long a request waits, over all that it waits for
 - people: which items a person may see and answer
+- questions: what is asked, and who waits for its result (`Questions`)
 - queue: answers that come by topics of Kafka
 - rates: how many requests somebody may make
 - routes: the API

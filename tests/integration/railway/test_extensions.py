@@ -5,6 +5,7 @@ answer, and items that somebody takes care of: by Python, by the command line an
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -47,7 +48,7 @@ from delta_outbox.workflow_engine.item_answers import (
     NotKnownYet,
 )
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
-from delta_outbox.workflow_engine.item_deliveries import UnknownItem
+from delta_outbox.workflow_engine.item_deliveries import UndecidedItem, UnknownItem
 from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
 from delta_outbox.workflow_engine.items import Items
 
@@ -358,6 +359,10 @@ def test_an_item_is_of_its_own_version(store: Store) -> None:
         assert ("clerk", "teller") == type_.roles
         with pytest.raises(UndecidedAnswer, match="has no outcome 'yes'"):
             items.complete("ask-q1", {"case": "q1"}, **WHO)
+        with mock.patch.object(sys.modules["desks"].Ask, "read_model", side_effect=KeyError("q1")):
+            (unshown,) = items.show_many(["ask-q1"])
+        assert isinstance(unshown, UndecidedItem)  # whoever asks must know who may
+        assert (("teller",), "ask-q1") == (unshown.item.roles, unshown.item.task_id)
         assert ["claimed"] == steps(store, "ask-q1")
         assert "yes" == items.complete("ask-q2", {"case": "q2"}, **WHO).outcome
 

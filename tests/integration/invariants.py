@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tests.integration.outboxes import Store
-from tests.integration.workflow_violations import MOVED, MOVES, NAMES, Workflows
+from tests.integration.workflow_violations import LATE_MOVES, MOVED, MOVES, NAMES, Workflows
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import TRANSITIONS
@@ -240,6 +240,7 @@ def _seed(broken: Broken, workflows: Workflows) -> None:
             ("command-4", "replay", "back-1"),
             ("command-5", "replay", "book-one"),
             ("command-6", "kill", "strange"),
+            ("command-7", "kill", "book-fourteen"),
         )
     )
     broken.sql(
@@ -251,7 +252,7 @@ def _seed(broken: Broken, workflows: Workflows) -> None:
     moves = ", ".join(
         f"('{command_id}', 'kill', '{event_id}', {broken.arrivals[event_id]}, '', 0, 'me', 'why', "
         f"'{arguments}')"
-        for command_id, event_id in MOVES.items()
+        for command_id, event_id in {**MOVES, **LATE_MOVES}.items()
     )
     broken.sql(
         "insert into {commands} "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.core.literals import instant_literal, text_literal
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.routing import TaskEnding
 from delta_outbox.railway.rows import joined, rows_of
@@ -29,11 +30,13 @@ NAMES: Final = (
     *("book-one", "book-two", "book-three"),
     *("tell-four", "tell-five", "tell-six", "tell-seven"),
     *("book-nine", "book-ten", "book-eleven", "book-twelve"),
-    *("book-thirteen", "strange"),
+    *("book-thirteen", "book-fourteen", "review-old", "strange"),
 )
 """The tasks that have transitions."""
 MOVES: Final = {"move-nine": "book-nine", "move-ten": "book-ten"}
 """The commands that let instances go on at another task, and the tasks at which these stood."""
+LATE_MOVES: Final = {"move-fourteen": "book-fourteen"}
+"""A command of that kind to which another kill came first."""
 MOVED: Final = OtherVersion(plan=1, task="review")
 CLAIM: Final = "PENDING>CLAIMED:claimed"
 
@@ -86,8 +89,12 @@ class Workflows:
         self._keep("workflows", 1, self._writes[0], {"version": "1", "rows": self._rows})
         seen = [broken.head()]
         names = ("one", "two", "three", "eight", "nine", "ten", "eleven", "twelve", "thirteen")
-        first = [book(name) for name in names]
+        first = [book(name) for name in (*names, "fourteen")]
         first += [tell(name) for name in ("four", "five", "six", "seven")]
+        item = self.after(book("old"), "faulted")
+        assert isinstance(item, TaskEvent)
+        long_ago = self._ended_at - timedelta(days=40)
+        first.append(replace(item, before=None, created_at=long_ago))
         self._append([one.row() for one in first], self._writes[0])
         seen.append(broken.head())
         strange = replace(first[0].row(), event_id="strange", event_type="workflow:nobody/knows")
@@ -105,6 +112,7 @@ class Workflows:
             self.after(tell("seven"), "uncertain"),
             self.after(book("nine"), "killed", move=MOVED).row(),
             self.after(book("ten"), "killed"),
+            self.after(book("fourteen"), "killed"),
             eleven,
             replace(eleven, event_id="pay-eleven-again"),
             self.after(book("twelve"), "decided", "booked").row(),
@@ -115,7 +123,7 @@ class Workflows:
         seen.append(broken.head())
         # The last one had not read all: what has ended since the one before is followed later.
         for number, (count, at) in enumerate(
-            zip((13, 11, 0, 0), self._writes, strict=True), start=1
+            zip((15, 12, 0, 0), self._writes, strict=True), start=1
         ):
             plan = {
                 "range": {"all_transitions": number < 4, "seen": {"events": seen[number - 1]}},
@@ -180,7 +188,13 @@ class Workflows:
         life("book-thirteen", "carrier", (CLAIM, {}), booked, at_last=lately)
         killed = {"actor": "me", "command_id": "command-6"}
         life("strange", "workflows", (CLAIM, {}), ("CLAIMED>DEAD:operator", killed))
-        for command_id, name in MOVES.items():
+        life(
+            "review-old",
+            TO_DO,
+            *[(CLAIM, {}), ("CLAIMED>PENDING:released", {})],
+            (CLAIM, {"attempt": 2}),
+        )
+        for command_id, name in {**MOVES, "command-7": "book-fourteen"}.items():
             by = {"actor": "me", "command_id": command_id}
             life(name, "carrier", (CLAIM, {}), ("CLAIMED>DEAD:operator", by))
         return found

@@ -30,7 +30,7 @@
             )
         ),
         "outbox_retried_deliveries": (
-            "select * from outbox_touched_deliveries where " ~ is_task ~ " and attempts > 1 and "
+            "select * from outbox_touched_deliveries where " ~ is_task ~ " and attempts > 1 and destination <> 'todo' and "
             ~ ("true" if span["retried_since"] else "false")
         ),
         "outbox_retried_tasks": delta_outbox.tasks_of("outbox_retried_deliveries", hint="merge(e), broadcast(k)", events=events),

@@ -10,7 +10,7 @@
             verified: mapping, the verified position
             range: the mapping of `invariant_range`, its state_version and whole known; takes `workflows`: followed_after,
                 followed_to (text, instants; none: all, nothing), written_after, written_to (numbers), retried_since (text, a
-                date; none: no task was attempted again)
+                date; none: no task that calls somebody was attempted again)
     -#}
     {%- set before = verified.get("workflows") or {} -%}
     {%- set written = before.get("written_to", 0) | int -%}
@@ -24,7 +24,8 @@
     ).rows[0] -%}
     {%- set retried = run_query(
         "select cast(min(cast(created_at as date)) as string) as since from " ~ ref("outbox_state")
-        ~ " version as of " ~ range["state_version"] ~ " where " ~ delta_outbox.is_reserved("event_type") ~ " and attempts > 1"
+        ~ " version as of " ~ range["state_version"] ~ " where " ~ delta_outbox.is_reserved("event_type")
+        ~ " and attempts > 1 and destination <> 'todo'"
         ~ ("" if range["whole"] else " and changed_at >= timestamp" ~ delta_outbox.text_literal(range["since"] or "9999-12-31"))
     ).rows[0] -%}
     {%- do range.update({"workflows": {

@@ -1,20 +1,22 @@
 {% macro checked_commands_select(commands, range) -%}
     {#-
-        What operators asked for, with who and why; read only where a transition of the range claims to be asked for.
+        What operators asked for, with who and why, as far as doubtful transitions of the range claim to be asked for; the log is read
+        only where one does.
 
         Arguments:
             commands: relation, the log of commands
             range: the mapping of `invariant_range`
     -#}
-    select distinct
-        command_id,
-        kind,
-        event_id,
-        arrival
-    from {{ commands }}
+    select /*+ merge(t) */ distinct
+        c.command_id,
+        c.kind,
+        c.event_id,
+        c.arrival
+    from {{ commands }} as c
+    left semi join outbox_doubtful_transitions as t on c.command_id = t.command_id
     where
         {{ "true" if range["interventions"] else "false" }}
-        and kind in ('replay', 'kill')
-        and length(trim(actor)) > 0
-        and length(trim(reason)) > 0
+        and c.kind in ('replay', 'kill')
+        and length(trim(c.actor)) > 0
+        and length(trim(c.reason)) > 0
 {%- endmacro %}

@@ -92,7 +92,7 @@ state in (__states__) and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
 {{ delta_outbox.task_targets(kind, "__state__", "__request__", "__is_named__", "__started__", "__now__") }}
 {% endfor -%}
 --- item_holders
-{{ delta_outbox.item_holders("__since__") }}
+{{ delta_outbox.item_holders(since="__since__") }}
 --- request_counts
 {{ delta_outbox.request_counts("__targets__") }}
 --- request_examples

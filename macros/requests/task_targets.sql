@@ -71,7 +71,7 @@
     from selected as s
     {%- if kind == "assign" %}
     cross join (select assignee, only_unassigned from {{ request }}) as a
-    left join ({{ delta_outbox.item_holders() | indent(4) }}) as h
+    left join ({{ delta_outbox.item_holders(state) | indent(4) }}) as h
         on
             s.task_id = h.event_id
             and s.arrival = h.arrival

@@ -22,7 +22,7 @@
         {{ delta_outbox.asked_of_tasks() | indent(8) }}
     )
 
-    select /*+ {{ hint }}, broadcast(x) */
+    select /*+ {{ hint }} */
         d.event_id as task_id,
         {{ delta_outbox.workflow_of("d.ordering_key") }} as workflow,
         e.body.task,

@@ -5,7 +5,7 @@ with items as (
 ),
 
 holders as (
-    {{ delta_outbox.item_holders() | indent(4) }}
+    {{ delta_outbox.item_holders(ref("outbox_state")) | indent(4) }}
 ),
 
 open_items as (

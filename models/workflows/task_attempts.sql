@@ -36,7 +36,7 @@ final as (
         {{ delta_outbox.workflow_of("event_type") }} as workflow,
         {{ delta_outbox.within_workflow("event_type") }} as task,
         {{ delta_outbox.within_workflow("ordering_key") }} as instance,
-        destination as third_party,
+        nullif(destination, 'workflows') as third_party, -- that of who does not run its workflow
         attempt,
         began_at,
         ended_at,

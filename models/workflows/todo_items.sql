@@ -29,9 +29,7 @@ ended_items as (
         changed_at as ended_at,
         cast(null as string) as assigned_to
     from items
-    where
-        delivery_state in ('PUBLISHED', 'DEAD')
-        and destination = 'todo'
+    where delivery_state in ('PUBLISHED', 'DEAD')
 ),
 
 every as (

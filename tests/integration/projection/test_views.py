@@ -166,7 +166,7 @@ def test_boundaries(store: Store, home: Home) -> None:
     assert {
         *("eligible_events", "blocked_events", "stuck_claims", "backlog", "duplicate_events"),
         *("outbox_destinations", "todo_items", "endless_tasks"),
-        *("faults_by_third_party", "late_answers"),
+        *("faults_by_third_party", "late_answers", "task_attempts"),
     } <= tested
 
 

@@ -16,6 +16,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if execute -%}
+        {%- do delta_outbox.check_logs() -%}
         {%- set which = "accepted_at is null" ~ (" and invariant = " ~ delta_outbox.text_literal(invariant) if invariant is not none else "") -%}
         {%- set found = run_query("select invariant, count(*) as violations from " ~ relation ~ " where " ~ which ~ " group by invariant order by invariant") | list -%}
         {%- if not found -%}

@@ -7,6 +7,7 @@
             given: mapping, name of the argument to what came
     -#}
     {%- if execute -%}
+        {%- do delta_outbox.check_logs() -%}
         {%- set checked, problems, known = {}, [], [] -%}
         {%- for row in run_query(delta_outbox.pausable_destinations()) -%} {%- do known.append(row["destination"]) -%} {%- endfor -%}
         {%- set actor = env_var("USER", "dbt") if given.actor is none else given.actor -%}
@@ -21,7 +22,6 @@
             {%- do exceptions.raise_compiler_error(kind ~ ": " ~ problems | join("; ") ~ ".") -%}
         {%- endif -%}
 
-        {%- do delta_outbox.check_storage(source("outbox", "outbox_commands").schema) -%}
         {%- set command_id = invocation_id | replace("-", "") -%}
         {%- do run_query(delta_outbox.append_pausing(
             source("outbox", "outbox_commands"),

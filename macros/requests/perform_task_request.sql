@@ -10,13 +10,13 @@
             given: mapping, name of the argument to what came
     -#}
     {%- if execute -%}
+        {%- do delta_outbox.check_logs() -%}
         {%- set checked, problems = {}, [] -%}
         {%- do delta_outbox.check_task_request(kind, given, checked, problems) -%}
         {%- if problems -%}
             {%- do exceptions.raise_compiler_error(kind ~ ": " ~ problems | join("; ") ~ ".") -%}
         {%- endif -%}
 
-        {%- do delta_outbox.check_storage(source("outbox", "outbox_commands").schema) -%}
         {%- set command_id = invocation_id | replace("-", "") -%}
         {%- set state = ref("outbox_state") ~ " version as of " ~ delta_outbox.refresh_now() -%}
         {%- set started = [] -%}

@@ -1,8 +1,8 @@
 {% macro create_logs() %}
     {#-
         Create the schema, the logs and the record of what was purged from them, as far as they are missing, and stop where
-        they lie on a store that lets two drivers win; never alter data. Runs before every dbt command that reaches the
-        warehouse, and is idempotent.
+        they lie on a store that lets two drivers win, or are of another format; never alter data. Runs before every dbt command
+        that builds or tests (on-run-start), and is idempotent. Operations begin with `check_logs`.
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
         {%- set schema = delta_outbox.schema_name(var("outbox_schema", env_var("OUTBOX_SCHEMA", "") or "outbox")) -%}

@@ -7,6 +7,7 @@ rows with instants and texts that no constraint of today takes.
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.outboxes import Store, check_derived, check_lives
 
-from delta_outbox.core.errors import FormatTooOld
+from delta_outbox.core.errors import DbtFailed, FormatTooOld
 from delta_outbox.core.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.runtime.dbt import compile_sql, run_dbt
+from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.statements import INLINE, Statements
 from delta_outbox.store.opening import check_logs, create_outbox
@@ -204,9 +205,33 @@ def test_a_migration_that_is_killed_is_finished_by_the_next(
 
 @pytest.mark.rest
 def test_what_is_refused_is_said(spark: SparkSession, home: Home, old: Tables) -> None:
-    """A command on an outbox of an older format names the format and `outbox init`."""
+    """A command on an outbox of an older format names the format and `outbox init`; dbt, which asks
+    before it builds and at the beginning of each operation, refuses a later format too.
+    """
     with pytest.raises(FormatTooOld, match=r"must be 2. Got: 1") as caught:
         check_logs(spark, old)
     assert "outbox init" in str(caught.value.remedy)
     result = run_dbt(["build", "--select", "outbox_state"], home=home, schema=old.schema)
     assert "outbox init" in str(result.exception)
+    who = {"actor": "ann", "reason": "why"}
+    named = {"event_ids": ["later-0"], "dry_run": False, **who}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("pause", {"destination": "default", **who}),
+        ("kill", named),
+        ("cancel_instances", {"instances": ["1"], "dry_run": False, **who}),
+        ("accept_violations", who),
+    ]
+    before = logged(spark, old)["commands"]
+    for operation, given in asked:
+        assert "Run `outbox init`" in said(home, old, operation, given)
+    spark.sql(f"alter table {old.events} set tblproperties ('{FORMAT_PROPERTY}' = '3')")
+    assert "Upgrade delta-outbox" in said(home, old, *asked[0])
+    assert before == logged(spark, old)["commands"]
+
+
+def said(home: Home, tables: Tables, operation: str, given: dict[str, Any]) -> str:
+    """Return why dbt refuses an operation."""
+    words = ["run-operation", operation, "--no-populate-cache", "--args", json.dumps(given)]
+    with pytest.raises(DbtFailed) as caught:
+        check_result(run_dbt(words, home=home, schema=tables.schema))
+    return str(caught.value)

@@ -22,68 +22,44 @@
         where
             occurred_date >= {{ since }}
             and command_id in (select command_id from {{ command }})
-    ),
-
-    -- A command from before the first claim names no destination, and means all of them.
-    judged as (
-        select
-            c.event_id,
-            c.arrival,
-            c.destination,
-            c.lifecycle,
-            c.arguments,
-            case
-                when c.kind = 'cancel' then 'done'
-                when d.event_id is not null or array_contains(p.command_ids, c.command_id) then 'done'
-                when p.event_id is not null then 'refused'
-                when s.event_id is null then 'waiting'
-                when c.kind = 'kill' and s.state = 'DEAD' and coalesce(s.kill_command_id = c.command_id, false) then 'done'
-                when s.lifecycle <> c.lifecycle then 'refused'
-                when
-                    c.kind = 'replay'
-                    and (
-                        {{ delta_outbox.is_reserved("s.event_type") }}
-                        or s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
-                        or s.sequence <> cast(get_json_object(c.arguments, '$.sequence') as bigint)
-                    )
-                    then 'refused'
-                when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
-                when c.kind = 'extend' then {{ delta_outbox.status_of_extension("c", "s", applied) | indent(20) }}
-                when c.kind = 'assign' then {{ delta_outbox.status_of_assignment("c", "s") | indent(20) }}
-                when c.kind = 'complete' and c.version <= {{ applied }} then 'refused'
-                when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
-                    then 'refused'
-                else 'waiting'
-            end as status
-        from {{ command }} as c
-        left join applied as d
-            on
-                c.event_id = d.event_id
-                and c.arrival = d.arrival
-                and coalesce(c.destination, '') in ('', d.destination)
-        left join {{ state }} as s
-            on
-                c.event_id = s.event_id
-                and c.arrival = s.arrival
-                and coalesce(c.destination, '') in ('', s.destination)
-        left join {{ purged }} as p
-            on
-                c.event_id = p.event_id
-                and c.arrival = p.arrival
-                and coalesce(c.destination, '') in ('', p.destination)
     )
 
-    select
-        event_id,
-        arrival,
-        destination,
-        lifecycle,
-        arguments,
+    -- A command from before the first claim names no destination, and means each of them by itself.
+    select distinct
+        c.event_id,
+        c.arrival,
+        coalesce(s.destination, p.destination, c.destination) as destination,
+        c.lifecycle,
+        c.arguments,
         case
-            when max(status = 'done') then 'done'
-            when max(status = 'waiting') then 'waiting'
-            else 'refused'
+            when c.kind = 'cancel' then 'done'
+            when d.event_id is not null or array_contains(p.command_ids, c.command_id) then 'done'
+            when p.event_id is not null then 'refused'
+            when s.event_id is null then 'waiting'
+            when c.kind = 'kill' and s.state = 'DEAD' and coalesce(s.kill_command_id = c.command_id, false) then 'done'
+            when s.lifecycle <> c.lifecycle then 'refused'
+            when c.kind in ('replay', 'complete') and c.version <= {{ applied }} then 'refused'
+            when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
+            when c.kind = 'extend' then {{ delta_outbox.status_of_extension("c", "s", applied) | indent(16) }}
+            when c.kind = 'assign' then {{ delta_outbox.status_of_assignment("c", "s") | indent(16) }}
+            when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
+                then 'refused'
+            else 'waiting'
         end as status
-    from judged
-    group by event_id, arrival, destination, lifecycle, arguments
+    from {{ command }} as c
+    left join {{ state }} as s
+        on
+            c.event_id = s.event_id
+            and c.arrival = s.arrival
+            and coalesce(c.destination, '') in ('', s.destination)
+    left join {{ purged }} as p
+        on
+            c.event_id = p.event_id
+            and c.arrival = p.arrival
+            and coalesce(c.destination, '') in ('', p.destination)
+    left join applied as d
+        on
+            c.event_id = d.event_id
+            and c.arrival = d.arrival
+            and d.destination = coalesce(s.destination, p.destination)
 {%- endmacro %}

@@ -4,8 +4,8 @@
         the command says of it. The command line, Python and `dbt run-operation` evaluate this very text.
 
         Column refusal: null for a delivery that the request gets; else why a delivery of an event that it names is not to
-        be had. Column arguments: what a command is void without. A replay is void once the delivery has a later
-        transition, a release once its claim has ended.
+        be had. Column arguments: where the delivery stood. A replay is void once the delivery is in another lifecycle, a
+        release once its claim has ended.
 
         Arguments:
             kind: replay, kill or release

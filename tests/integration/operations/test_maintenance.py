@@ -64,7 +64,15 @@ def maintain(store: Store, *, dry_run: bool = False) -> MaintenanceReport:
 
 @pytest.mark.rest
 def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: Path) -> None:
-    """A dry run names the days that would go, and why others stay; nothing is written."""
+    """A dry run names the days that would go, and why others stay; nothing is written. It does not
+    matter what somebody has written into a command by hand.
+    """
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason) select 'by-hand', 'replay', event_id, arrival, "
+        "destination, 7, '{\"epoch\": \"x\"}', 'ann', 'x' "
+        f"from {store.tables.state} where event_id = 'gone-001'"
+    )
     report = purge(store, tmp_path, past)
     assert (None, {"PUBLISHED": 3}, {}) == (report.number, report.choice.states, report.removed)
     assert [past.days["gone"]] == report.choice.dates

@@ -23,6 +23,7 @@ from tests.integration.operating import (
     table,
 )
 from tests.integration.outboxes import Store, open_store
+from tests.unit.macro_namespace import Macros
 from tests.unit.operations.test_hostile_arguments import NASTY
 
 from delta_outbox.api import Outbox
@@ -302,6 +303,63 @@ def test_one_request_three_ways(ways: Ways) -> None:
         assert WHO == {name: rows[0][name] for name in WHO}
     assert ["done", "refused"] == sorted(ways.statuses("release"))
     assert ("PENDING", "lease_expired") == ways.last_step("held-over")[:2]
+
+
+def test_what_became_of_each_delivery(spark: SparkSession) -> None:
+    """A command that names no destination means each delivery of its event by itself. A replay that
+    was passed by is refused, whatever somebody has written into it by hand.
+    """
+    given: Mapping[str, tuple[str, list[tuple[Any, ...]]]] = {
+        "command": (
+            "event_id, arrival, destination, lifecycle, kind, arguments, command_id, version",
+            [
+                *(
+                    (name, 1, "", 0, "kill", "{}", "c", 5)
+                    for name in ("half", "beaten", "new", "gone")
+                ),
+                ("by-hand", 1, "a", 0, "replay", '{"epoch": "x"}', "c", 5),
+                ("passed-by", 1, "a", 0, "replay", '{"epoch": 99}', "c", 4),
+            ],
+        ),
+        "transitions": (
+            "event_id, arrival, destination, command_id, occurred_date",
+            [(name, 1, "a", "c", "2026-01-31") for name in ("half", "beaten")],
+        ),
+        "state": (
+            "event_id, arrival, destination, state, lifecycle",
+            [
+                *((name, 1, "a", "DEAD", 0) for name in ("half", "beaten", "by-hand", "passed-by")),
+                ("half", 1, "b", "CLAIMED", 0),
+                ("beaten", 1, "b", "PUBLISHED", 0),
+                ("new", 1, "", "PENDING", 0),
+            ],
+        ),
+        "purged": (
+            "event_id, arrival, destination, command_ids",
+            [("gone", 1, "a", ["c"]), ("gone", 1, "b", ["d"])],
+        ),
+    }
+    further = {
+        "state": "'' as event_type, '' as kill_command_id, '' as claim_id, "
+        "now() as lease_expires_at, now() as changed_at",
+        "command": "now() as requested_at",
+    }
+    for name, (columns, rows) in given.items():
+        values = ", ".join(str(row).replace("['", "array('").replace("']", "')") for row in rows)
+        spark.sql(
+            f"create or replace temporary view status_{name} as select *, "
+            f"{further.get(name, '0 as more')} from values {values} as v ({columns})"
+        )
+    text = Macros("requests", "workflows").command_status(
+        *(f"status_{name}" for name in given), "date'2026-01-01'", "4"
+    )
+    assert {
+        *(("half", "a", "done"), ("half", "b", "waiting")),
+        *(("beaten", "a", "done"), ("beaten", "b", "refused")),
+        ("new", "", "waiting"),
+        *(("gone", "a", "done"), ("gone", "b", "refused")),
+        *(("by-hand", "a", "waiting"), ("passed-by", "a", "refused")),
+    } == {(row["event_id"], row["destination"], row["status"]) for row in spark.sql(text).collect()}
 
 
 def test_a_replay_of_what_was_delivered(ways: Ways) -> None:

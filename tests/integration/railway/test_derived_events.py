@@ -585,7 +585,12 @@ def test_a_stranded_instance_is_ended_by_whoever_has_looked(
             assert seen is not None
             now = SystemClock().now() + timedelta(days=2)
             counts = PurgeCounts(
-                outbox.spark, outbox.tables, seen, before=now.date(), recent_from=now
+                outbox.spark,
+                outbox.tables,
+                seen,
+                applied=0,
+                before=now.date(),
+                recent_from=now,
             )
             return sum(day.of_open_instances for day in counts.days())
 

@@ -81,11 +81,17 @@ class Purge:
             last = next(self._plans.last(), None)
             if not request.dry_run and _step(last) in ("planned", "recorded"):
                 continue
+            applied = self._outbox.commands_applied_to()  # before the projection sees what they did
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             seen = self._seen()
             recent_from = self._outbox.clock.now() - timedelta(days=self._horizon_days)
             counts = PurgeCounts(
-                self._spark, self._tables, seen, before=request.before, recent_from=recent_from
+                self._spark,
+                self._tables,
+                seen,
+                applied=applied,
+                before=request.before,
+                recent_from=recent_from,
             )
             choice = choose(counts.days(), include_dead=request.include_dead)
             if request.dry_run or not choice.days:

@@ -30,6 +30,7 @@ class PurgeCounts:
         spark: the session.
         tables: the names of the relations.
         seen: the version of the projection, and how far it has seen the logs.
+        applied: the version of the command log up to which commands have been applied.
         before: younger days are left out.
         recent_from: rows that were appended since then are recent.
     """
@@ -40,10 +41,12 @@ class PurgeCounts:
         tables: Tables,
         seen: Watermark,
         *,
+        applied: int,
         before: date,
         recent_from: datetime,
     ) -> None:
         self._spark = spark
+        self._applied = applied
         self._before = before
         self._recent_from = recent_from
         self._state = f"{tables.state} version as of {seen.version}"
@@ -137,11 +140,10 @@ class PurgeCounts:
     def _waiting_replays(self) -> Counter[date]:
         rows = self._rows(
             "select cast(s.created_at as date) as created_date, count(*) as deliveries "
-            f"from (select * from {self._commands} where kind = 'replay') as c "
+            f"from (select * from {self._commands} where kind = 'replay' "
+            f"and _metadata.row_commit_version > {self._applied}) as c "
             f"inner join {self._state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
             "and c.destination = s.destination and c.lifecycle = s.lifecycle "
-            "and s.epoch = cast(get_json_object(c.arguments, '$.epoch') as int) "
-            "and s.sequence = cast(get_json_object(c.arguments, '$.sequence') as bigint) "
             f"where s.state in ({listed(TERMINAL_STATES)}) group by cast(s.created_at as date)"
         )
         return Counter({row["created_date"]: row["deliveries"] for row in rows})

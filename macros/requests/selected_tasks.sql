@@ -4,25 +4,24 @@
         instances that it names.
 
         Arguments: as of `task_targets`.
-        Columns: those of `workflow_tasks`; visits, how often the instance has come to each task; those of a delivery that a command needs; kill_command_id, of the command that is to end it,
-        and is_moved, whether that lets its instance go on elsewhere; state, of the instance; default_exit, of its workflow; expires_then, by an extension; is_meant,
-        false if its instance is named and the task does not match the rest; is_ambiguous, if the name stands for instances of
-        several workflows.
+        Columns: those of `workflow_tasks`; visits, how often the instance has come to each task; those of a delivery that a command
+        needs; kill_command_id, of the command that is to end it, and is_moved, whether that lets its instance go on elsewhere; state,
+        of the instance; default_exit, of its workflow; expires_then, by an extension; is_meant, false if its instance is named and
+        the task does not match the rest, or nobody can say so; is_ambiguous, if the name stands for instances of several workflows.
     -#}
     {%- set matches -%}
-        ({{ started }})
-        and t.task = coalesce(r.task, t.task)
-        and (r.third_party is null or r.third_party in (t.third_party, t.destination, coalesce(n.asked_as, '')))
-        and (r.task_ids is null or array_contains(r.task_ids, t.task_id))
-        and (r.role is null or coalesce(array_contains(split(t.roles, '[|]'), r.role), false))
-        and (not r.only_items or t.category = 'to_do')
+        coalesce(
+            ({{ started }})
+            and t.task = coalesce(r.task, t.task)
+            and (r.third_party is null or r.third_party in (t.third_party, t.destination, n.asked_as))
+            and (r.task_ids is null or array_contains(r.task_ids, t.task_id))
+            and (r.role is null or array_contains(split(t.roles, '[|]'), r.role))
+            and (not r.only_items or t.category = 'to_do'),
+            false
+        )
     {%- endset -%}
-    with deliveries as (
-        {{ delta_outbox.task_deliveries(state) | indent(8) }}
-    ),
-
-    open_deliveries as (
-        select * from deliveries
+    with open_deliveries as (
+        select * from ({{ delta_outbox.task_deliveries(state) | indent(8) }})
         where state in ('PENDING', 'CLAIMED')
     ),
 
@@ -55,7 +54,7 @@
         {{ delta_outbox.state_of_instance() | indent(8) }} as state,
         x.default_exit,
         coalesce(r.extend_to, timestampadd(second, r.extend_by_seconds, t.expires_at)) as expires_then,
-        ({{ matches }}) as is_meant,
+        {{ matches }} as is_meant,
         {{ is_named }}
         and not array_contains(r.instances, t.instance_key)
         and size(collect_set(t.workflow) over (partition by t.instance)) > 1 as is_ambiguous

@@ -34,7 +34,7 @@
         aggregate(map_values(e.body.visits), 0, (total, one) -> total + one) as number,
         e.body.version,
         e.body.plan,
-        k.third_party,
+        nullif(k.third_party, '') as third_party,
         k.roles,
         k.compromise,
         k.never_expires_why,

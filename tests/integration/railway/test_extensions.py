@@ -495,6 +495,7 @@ def test_one_selection_for_python_command_and_dbt(
     none = instances.cancel(["s3"], **WHO)
     assert ["has no default exit, so nothing would follow"] == [
         one["refusal"] for one in none.left_out
+    assert None is task(store, "ask-s2")["third_party"]
     ]
     spared = outbox.kill([none.left_out[0]["task_id"]], dry_run=False, **WHO)
     assert spared.command_id is None

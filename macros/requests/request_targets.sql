@@ -63,12 +63,10 @@
         from {{ state }} as s
         cross join {{ request }} as r
         {%- if kind == "kill" %}
-        left join (
-            select distinct concat('workflow:', workflow, '/') as of_tasks, workflow
-            from ({{ delta_outbox.kept_rows("railway_workflows") | indent(16) }})
-            where coalesce(default_exit, '') = ''
-        ) as w
-            on startswith(s.event_type, w.of_tasks)
+        left join ({{ delta_outbox.tasks_without_exit(state, request) | indent(8) }}) as w
+            on
+                s.event_id = w.event_id
+                and s.arrival = w.arrival
         {%- endif %}
         where
             s.state in ({{ from_states }})

@@ -341,8 +341,8 @@ def test_what_changes_nothing_is_on_record_once(store: Store) -> None:
 
 @pytest.mark.rest
 def test_an_item_is_of_its_own_version(store: Store) -> None:
-    """Who may answer an item, and what that may come to, say the rows of its version, whatever the
-    code is: an outcome that leads nowhere is not written.
+    """Who may answer an item, what that may come to, and whether something follows if it is killed,
+    say the rows of its version, whatever the code is: an outcome that leads nowhere is not written.
     """
     rows = joined(rows_of(one) for one in load(["desks"], AUTHOR))
     others = {
@@ -358,6 +358,10 @@ def test_an_item_is_of_its_own_version(store: Store) -> None:
             for row in rows["railway_routes"]
         ],
     }
+    others["railway_workflows"] = [
+        {**row, "default_exit": row["default_exit"] or "case.gone"}
+        for row in rows["railway_workflows"]
+    ]
     writes = NumberedWrites(store.spark, store.tables, writer="workflows", clock=SystemClock())
 
     def in_force(version: str, its: Any) -> None:
@@ -366,10 +370,11 @@ def test_an_item_is_of_its_own_version(store: Store) -> None:
         assert writes.append_after(newest, plan, planned_by="tests")
 
     in_force("2", others)
-    started(store, q1="asked")
+    started(store, q1="asked", q3="waiting")
     in_force("3", rows)
     started(store, q2="asked")
     with closing(opened(store)) as outbox:
+        assert 1 == outbox.kill(["wait-q3"], **WHO).deliveries
         items = Items(outbox, folder=AUTHOR)
         assert ["teller"] == items.show("ask-q1")["roles"]
         assert ["clerk"] == items.show("ask-q2")["roles"]
@@ -490,17 +495,22 @@ def test_one_selection_for_python_command_and_dbt(
     assert {"s2": "does not match the filter", "s3": "does not match the filter"} == {
         one["instance"]: one["refusal"] for one in named.left_out
     }
+    assert None is task(store, "ask-s2")["third_party"]
     never = instances.extend(["s3"], by_seconds=5, **WHO)
     assert ["never expires"] == [one["refusal"] for one in never.left_out]
     none = instances.cancel(["s3"], **WHO)
     assert ["has no default exit, so nothing would follow"] == [
         one["refusal"] for one in none.left_out
-    assert None is task(store, "ask-s2")["third_party"]
     ]
     spared = outbox.kill([none.left_out[0]["task_id"]], dry_run=False, **WHO)
     assert spared.command_id is None
     assert ["is a task of waiting, which has no default exit, so nothing would follow"] == [
         one["refusal"] for one in spared.left_out
+    ]
+    store.insert(("stranger-s", "workflow:waiting/wait", "x"))
+    outbox.refresh()
+    assert ["stranger-s"] == [
+        row["event_id"] for row in outbox.kill(["stranger-s"], **WHO).examples
     ]
     with pytest.raises(UnknownInstance):
         instances.cancel(["nobody"], **WHO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import time
@@ -94,13 +95,17 @@ def calls_of(hosts: HostPool) -> int:
 
 
 def processes_of(parent: int | None = None) -> list[psutil.Process]:
-    """Return the hosts of a process.
+    """Return the hosts of a process, without those that have just ended.
 
     Args:
         parent: its id; this process if left out.
     """
-    children = psutil.Process(parent).children()
-    return [one for one in children if "delta_outbox.workflow_engine.hosts.host" in one.cmdline()]
+    found = []
+    for one in psutil.Process(parent).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie is none either
+            if "delta_outbox.workflow_engine.hosts.host" in one.cmdline():
+                found.append(one)
+    return found
 
 
 def wait_for(fact: Callable[[], bool]) -> None:

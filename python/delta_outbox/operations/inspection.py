@@ -16,7 +16,6 @@ from delta_outbox.core.instants import micros
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.store.heartbeat import ALIVE_SECONDS
-from delta_outbox.store.presence import Presence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -127,7 +126,7 @@ def relays_alive(outbox: Store) -> list[dict[str, object]]:
     # Of two words at the same instant the end is the last.
     found.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
     last = {str(row["relay_id"]): row for row in found}
-    presence = Presence(outbox.home.relays if outbox.home else None)
+    presence = outbox.presence()
     alive = [
         {name: value for name, value in row.items() if name != "kind"}
         for _, row in sorted(last.items())

@@ -36,7 +36,6 @@ from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.store.heartbeat import BEAT_SECONDS, Heartbeat
 from delta_outbox.store.lane_change import LaneChange
-from delta_outbox.store.presence import Presence
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 
@@ -71,7 +70,7 @@ class Relay:
             outbox.tables,
             relay_id=outbox.worker_id,
             clock=outbox.clock,
-            presence=Presence(outbox.home.relays if outbox.home else None),
+            presence=outbox.presence(),
             says=lambda: {
                 "batch_size": self._batch_size,
                 "batch_bytes": settings.batch_bytes,

@@ -343,6 +343,10 @@ class Store:
             log.append_endings(log.still_live(rows, since=since))
         return list(endings)
 
+    def presence(self) -> Presence:
+        """Return what says which relays work from this home; of no home nothing is known."""
+        return Presence(self.home.relays if self.home else None)
+
     def release_expired_claims(self) -> int:
         """End the claims whose worker is gone, and return how many deliveries that requeues.
 
@@ -369,10 +373,10 @@ class Store:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        if not self.exclusive:
-            presence = Presence(self.home.relays if self.home else None)
-            if is_any_alive(self.spark, self.tables, clock=self.clock, presence=presence):
-                return 0
+        if not self.exclusive and is_any_alive(
+            self.spark, self.tables, clock=self.clock, presence=self.presence()
+        ):
+            return 0
         if not self.finish_change_of_lanes():
             return 0  # they wait for the next epoch
         count = self.apply_commands()

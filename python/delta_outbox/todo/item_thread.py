@@ -377,12 +377,8 @@ class ItemThread:
         *,
         until: float | None = None,
     ) -> None:
-        """Tell those who wait what came of questions; what is no error is shown until later."""
-        now = self._monotonic()
         with self._changed:
-            for one, result in results.items():
-                shown = None if isinstance(result, Exception) else until
-                asked.end(one, result, now=now, until=shown)
+            asked.end(results, now=self._monotonic(), until=until)
 
     def _failed(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -167,23 +167,27 @@ class Questions(Generic[G, T]):
 
     def end(
         self,
-        question: Question[G, T],
-        result: T | Exception,
+        results: Mapping[Question[G, T], T | Exception],
         *,
         now: float,
         until: float | None = None,
     ) -> None:
-        """Tell everybody who waits what came of a question.
+        """Tell everybody who waits what came of questions that were begun.
 
         Args:
-            question: that was begun.
-            result: that it has.
+            results: of each.
             now: `time.monotonic()` seconds.
-            until: those until which it is told to everybody who asks; None: it is told to whoever
-                waits, or else to the first who asks again.
+            until: those until which what is no error is told to everybody who asks; None: it is
+                told to whoever waits, or else to the first who asks again, as every error is.
         """
-        del self._begun[question.stands_for]
         self._told = {name: one for name, one in self._told.items() if now <= one.until}
+        for question, result in results.items():
+            self._end(question, result, now, None if isinstance(result, Exception) else until)
+
+    def _end(
+        self, question: Question[G, T], result: T | Exception, now: float, until: float | None
+    ) -> None:
+        del self._begun[question.stands_for]
         waiting = [one for one in question.waiters if one.set_running_or_notify_cancel()]
         is_final = not (isinstance(result, OutboxError) and result.retryable)
         if until is not None or (is_final and not waiting):

@@ -153,18 +153,17 @@ class Pages:
             page = self._visits.page(visit, "sign_in.html", status=429, next=aim, problem=problem)
             page.headers["Retry-After"] = str(wait)
             return page
-        is_wrong = key_id is None  # a JWT is not for a person to type
         try:
-            if not is_wrong:
-                await self._credentials.person(key)
+            if key_id is None:  # a JWT is not for a person to type
+                raise Unrecognised
+            await self._credentials.person(key)
         except Unrecognised:
-            is_wrong = True
-        finally:  # of a key that nobody can check now, nobody knows that it is wrong
-            if not is_wrong:
-                self._wrong_keys.give_back(network)
-        if is_wrong or key_id is None:
             problem = "This key is not known here. Look whether all of it is there."
             return self._visits.page(visit, "sign_in.html", status=403, next=aim, problem=problem)
+        except BaseException:  # nobody can check it now, so nobody knows that it is wrong
+            self._wrong_keys.give_back(network)
+            raise
+        self._wrong_keys.give_back(network)
         # A session of its own: who knew the one before knows nothing of this one.
         session = self._visits.sessions.begin(self._clock.now(), key=key_id)
         return self._visits.to(visit, aim, session)

@@ -142,7 +142,7 @@ def _At(outbox: Outbox, now: datetime) -> Any:  # noqa: N802
     return SimpleNamespace(
         spark=outbox.spark,
         tables=outbox.tables,
-        home=outbox.home,
+        presence=outbox.presence,
         clock=SimpleNamespace(now=lambda: now),
     )
 

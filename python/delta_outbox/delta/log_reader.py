@@ -35,7 +35,7 @@ from delta_outbox.delta.files.event_files import (
     read_files,
     with_locations,
 )
-from delta_outbox.delta.files.log_state import state_of
+from delta_outbox.delta.files.log_state import LogState, state_of
 from delta_outbox.delta.frames import frame_of
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class Added:
 class LogReader:
     """Reads the logs of a Spark.
 
-    Where maintenance has removed what is needed of the past, each method but `few_added` raises
-    `ChangeFeedGone`.
+    Where maintenance has removed what is needed of the past, each method that reads it, but for
+    `few_added`, raises `ChangeFeedGone`.
 
     Args:
         spark: the session to ask.
@@ -305,6 +305,17 @@ class LogReader:
                 logger.info("log_file_unreadable", extra={"file": str(error)})
         return with_locations(deliveries, {})
 
+    def last_number(self, log: str, app_id: str) -> int | None:
+        """Return the last number that a writer has used in a log; None if it has used none, or the
+        files of the log do not tell.
+
+        Args:
+            log: its full name.
+            app_id: under which Delta keeps one version per append.
+        """
+        state = self._state(log)
+        return None if state is None else state.numbers.get(app_id)
+
     def _ask(
         self,
         log: str,
@@ -348,12 +359,15 @@ class LogReader:
 
     def _readable(self, log: str) -> Path | None:
         """Return where Delta keeps a log of which files can be read; None if that is Spark's."""
+        state = self._state(log)
+        return self._history.folder(log) if state is not None and state.is_readable else None
+
+    def _state(self, log: str) -> LogState | None:
         folder = self._history.folder(log)
         newest = None if folder is None else self._history.newest(log)
         if folder is None or newest is None:
             return None
-        state = state_of(folder, newest.version)
-        return folder if state is not None and state.is_readable else None
+        return state_of(folder, newest.version)
 
     def _from_feed(
         self, log: str, after: int, to: int, columns: Sequence[str], *, limit: int | None = None

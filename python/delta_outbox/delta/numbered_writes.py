@@ -17,12 +17,14 @@ from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMITS_LOOKED_AT: Final = 100  # of all writers, before the last plan is read instead
+MANY: Final = 1000  # plans of a writer, from which on the last ones are looked for by their numbers
 ROW: Final = pa.schema(
     [
         ("writer", pa.string()),
@@ -96,12 +98,18 @@ class NumberedWrites:
         return commits is None or any((one.tag or "").startswith(ours) for one in commits)
 
     def last(self, count: int = 1) -> Iterator[NumberedWrite]:
-        """Yield the last plans, the newest first.
+        """Yield the last plans, the newest first. Where there are many, and the log tells the last
+        number, those before are not read.
 
         Args:
             count: how many at most.
         """
-        yield from self._found(f"true order by number desc limit {int(count)}")
+        newest = f"order by number desc limit {int(count)}"
+        number = LogReader(self._spark).last_number(self._table, self.app_id) or 0
+        rows = self._rows(f"number > {number - count} {newest}") if number > MANY else None
+        if rows is None or rows.num_rows < count:  # some numbers are of appends that left no plan
+            rows = self._rows(f"true {newest}")
+        yield from _plans(rows)
 
     def numbered(self, number: int) -> NumberedWrite | None:
         """Return a plan, None if there is none of this number.
@@ -117,7 +125,7 @@ class NumberedWrites:
         Args:
             numbers: from 1, at least one.
         """
-        yield from self._found(f"number in ({', '.join(map(str, numbers))})")
+        yield from _plans(self._rows(f"number in ({', '.join(map(str, numbers))})"))
 
     def planned_at(self, instants: Iterable[datetime]) -> Iterator[NumberedWrite]:
         """Yield the plans that were made at some instants.
@@ -125,17 +133,15 @@ class NumberedWrites:
         Args:
             instants: at least one.
         """
-        yield from self._found(f"planned_at in ({', '.join(map(instant_literal, instants))})")
+        yield from _plans(
+            self._rows(f"planned_at in ({', '.join(map(instant_literal, instants))})")
+        )
 
-    def _found(self, condition: str) -> Iterator[NumberedWrite]:
-        rows = self._spark.sql(
+    def _rows(self, condition: str) -> pa.Table:
+        return self._spark.sql(
             f"select number, plan, planned_at from {self._table} "
             f"where writer = '{self._writer}' and {condition}"
         ).toArrow()
-        for row in rows.to_pylist():
-            yield NumberedWrite(
-                number=row["number"], plan=json.loads(row["plan"]), planned_at=row["planned_at"]
-            )
 
     def append(
         self,
@@ -212,3 +218,11 @@ class NumberedWrites:
             if newest is None or newest.number < number:
                 raise LogRewound(table=self._table, writer=self.app_id, number=number)
         return version is not None
+
+
+def _plans(rows: pa.Table) -> Iterator[NumberedWrite]:
+    """Yield plans; each is decoded when it is asked for."""
+    for row in rows.to_pylist():
+        yield NumberedWrite(
+            number=row["number"], plan=json.loads(row["plan"]), planned_at=row["planned_at"]
+        )

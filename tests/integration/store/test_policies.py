@@ -8,8 +8,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from tests.integration.outboxes import Store, delivered, open_store
@@ -18,6 +20,7 @@ from delta_outbox.cli.main import main
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.delta import numbered_writes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
@@ -330,3 +333,26 @@ def test_a_rewound_log_of_plans_is_noticed(store: Store):
     store.spark.sql(f"delete from {store.tables.progress} where writer = 'rewound'")
     with pytest.raises(LogRewound):
         writer.append(lambda _: {"n": 1}, planned_by="test")
+
+
+@pytest.mark.rest
+@pytest.mark.local
+def test_the_last_plans_are_read_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many, who asks for the last plans reads no file of those before."""
+    monkeypatch.setattr(numbered_writes, "MANY", 2)
+    plans = NumberedWrites(store.spark, store.tables, writer="long", clock=SystemClock())
+    for number in range(1, 5):
+        plans.append(partial(lambda n, _: {"n": n}, number), planned_by="test")
+    (first,) = store.rows(
+        f"select input_file_name() as file from {store.tables.progress} "
+        "where writer = 'long' and number = 1"
+    )
+    file = Path(unquote(urlsplit(first["file"]).path))
+    away = file.rename(file.with_name("away"))
+    try:
+        assert [4, 3] == [one.number for one in plans.last(2)]
+    finally:
+        away.rename(file)
+    assert [4, 3, 2, 1] == [one.number for one in plans.last(9)]
+    store.spark.sql(f"delete from {store.tables.progress} where writer = 'long' and number = 4")
+    assert [3, 2] == [one.number for one in plans.last(2)]

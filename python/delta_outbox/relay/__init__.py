@@ -5,7 +5,7 @@
 - plan: what may be claimed next
 - publish: how a claim is sent
 - relay: the loop
-- summary: what a run has done
+- summary: a run: for how long, and what it did
 
 A worker imports modules of this package, and needs the relay itself for nothing: it is imported
 when somebody asks for it.

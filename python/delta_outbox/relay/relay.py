@@ -32,7 +32,7 @@ from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.relay.plan.timing import NEWS_SECONDS
 from delta_outbox.relay.publish.publishing import margin_seconds
 from delta_outbox.relay.publish.publishing_pause import PublishingPause
-from delta_outbox.relay.summary import Mode, Summary
+from delta_outbox.relay.summary import Mode, Run, Summary
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.store.heartbeat import BEAT_SECONDS, Heartbeat
 from delta_outbox.store.lane_change import LaneChange
@@ -127,6 +127,7 @@ class Relay:
             LogRewound: the log was restored to an older state.
         """
         stop = stop or threading.Event()
+        run = Run(mode=mode, max_wait=max_wait, stop=stop, on_progress=on_progress)
         started = self._clock.monotonic()
         if self._planning.has_unseen_events():
             self._flight.beside(self._destinations.workers.start)
@@ -142,11 +143,11 @@ class Relay:
             unread = mode is Mode.ONCE  # its batch is of what follows from all that is on record
             while unread and not stop.is_set():
                 unread = self._followed(stop).more
-            self._loop(mode, max_wait, stop, on_progress)
+            self._loop(run)
 
         self._run_to_its_end(
             work,
-            partial(self._finish, on_progress),
+            partial(self._finish, run),
             self._planning.finish,
             partial(self._heart.beat, "stopped"),
         )
@@ -172,57 +173,45 @@ class Relay:
 
     # --- the loop ----------------------------------------------------------------------------
 
-    def _loop(
-        self,
-        mode: Mode,
-        max_wait: float,
-        stop: threading.Event,
-        on_progress: Callable[[Summary], None] | None,
-    ) -> None:
-        while not stop.is_set():
+    def _loop(self, run: Run) -> None:
+        """Turn by turn: take what has completed, and append its endings with the next claims. With
+        nothing to append, poll, if that may show something; else wait.
+        """
+        once = run.mode is Mode.ONCE
+        while not run.stop.is_set():
             self._beat()
-            self._complete(on_progress)
+            self._complete(run)
             self._destinations.check_opened()
-            if stop.is_set():
+            if run.stop.is_set():
                 return
-            done = mode is Mode.ONCE and self._taken
+            done = once and self._taken
             is_paused = self._publishing_pause.lasts()
             may_claim = not (done or self._is_ending or is_paused)
             if self._decided and may_claim:
                 self._planning.plan_new_events(alive=self._alive())
             chosen_at = self._clock.monotonic()
-            claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
+            claims = self._choose(once=once) if may_claim else []
             if claims or self._decided:
                 self._append(claims)
             elif self._flight:
-                window = self._planning.window
-                is_idle = self._chooser.is_idle(window)
-                has_slot = window is not None and self._chooser.has_slot(window)
-                if may_claim and self._planning.is_low(is_idle=is_idle, has_slot=has_slot):
-                    self._poll(mode, is_idle=is_idle)
+                spare = self._chooser.spare(self._planning.select())
+                if may_claim and self._planning.is_due(spare):
+                    self._poll(once=once, is_idle=spare.is_idle)
                 else:
-                    self._await(news=may_claim and self._planning.awaits_news(has_slot=has_slot))
-            elif done or not self._has_epoch(mode, max_wait, stop):
+                    self._wait_for_completion(news=may_claim and self._planning.awaits_news(spare))
+            elif done or not self._finish_lane_change(run):
                 return
-            elif is_paused or (self._planning.is_fresh and self._planning.window is not None):
-                if not self._waited(mode, max_wait, stop, is_paused=is_paused, since=chosen_at):
+            elif is_paused or not self._planning.is_due():
+                if not self._wait_for_room(run, is_paused=is_paused, since=chosen_at):
                     return
             else:
-                self._poll(mode)
+                self._poll(once=once)
                 if not self._planning.has_work:
-                    if self._is_done(mode, max_wait, stop):
+                    if self._is_done(run):
                         return
-                    self._pause(stop)
+                    self._wait_for_news(run)
 
-    def _waited(
-        self,
-        mode: Mode,
-        max_wait: float,
-        stop: threading.Event,
-        *,
-        is_paused: bool,
-        since: float,
-    ) -> bool:
+    def _wait_for_room(self, run: Run, *, is_paused: bool, since: float) -> bool:
         """Wait a little for this machine, for destinations, or for hosts of tasks; False if the run
         does not wait. `since` is when claims were last chosen, and there were none to make.
         """
@@ -233,12 +222,12 @@ class Relay:
             if self._tasks.is_starting:
                 seconds = min(seconds, COMPLETION_SECONDS)
             pause = min(max(seconds, 0.01), COMPLETION_SECONDS)
-        if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
+        if not run.waits(seconds):
             return False
-        stop.wait(pause)
+        run.stop.wait(pause)
         return True
 
-    def _await(self, *, news: bool) -> None:
+    def _wait_for_completion(self, *, news: bool) -> None:
         """Wait until something that is in flight has completed, or for a second; if asked, until
         new events are there.
         """
@@ -247,18 +236,18 @@ class Relay:
             if time.monotonic() >= until or (news and self._planning.has_news()):
                 return
 
-    def _pause(self, stop: threading.Event) -> None:
+    def _wait_for_news(self, run: Run) -> None:
         """Wait until another poll may be of use, or until something new can be seen at no cost."""
         until = time.monotonic() + min(self._planning.pause(), BEAT_SECONDS)
         while (left := until - time.monotonic()) > 0 and not self._planning.has_news():
-            if stop.wait(min(left, NEWS_SECONDS)):
+            if run.stop.wait(min(left, NEWS_SECONDS)):
                 return
 
-    def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
+    def _finish(self, run: Run) -> None:
         """Finish what is in flight, and record each claim as it ends, whatever else goes wrong:
         another may last long, and whoever stops us may not wait for it.
         """
-        complete = partial(self._complete, on_progress)
+        complete = partial(self._complete, run)
         failed: Exception | None = None
         try:
             while self._flight:
@@ -288,44 +277,46 @@ class Relay:
         """Say whether nothing may be claimed any more: the lanes are being changed."""
         return self._outbox.logs.epoch.is_ending
 
-    def _has_epoch(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
+    def _finish_lane_change(self, run: Run) -> bool:
         """Finish a change of the lanes, if there is one, with nothing of ours in flight: whoever
         asked for it may be gone. False if what others have in flight takes too long.
         """
-        until = self._clock.monotonic() + max_wait
+        until = self._clock.monotonic() + run.max_wait
         while self._is_ending and not self._change.step(own_are_over=True):
-            late = mode is not Mode.CONTINUOUS and self._clock.monotonic() > until
-            if late or stop.wait(ENDING_SECONDS):
+            late = run.mode is not Mode.CONTINUOUS and self._clock.monotonic() > until
+            if late or run.stop.wait(ENDING_SECONDS):
                 return False
             self._beat()
         return True
 
-    def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
+    def _poll(self, *, once: bool, is_idle: bool = False) -> None:
         self._destinations.prepare()
         while True:
             self._planning.poll(
                 alive=self._alive(),
-                takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
+                takes_over=once or self._summary.claimed > 0,
                 is_idle=is_idle,
             )
             # With another destination more may be listed, and be for others again.
             if not self._destinations.prepare_former(self._planning.claimed_for):
                 break
         self._isolation.work_on(self._planning.part)
-        window = self._planning.window
+        window = self._planning.select()
         if window is not None and len(window) >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._outbox.spark)
 
     def _alive(self) -> set[str]:
         return {held.claim.claim_id for held in self._flight.held()}
 
-    def _is_done(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
+    def _is_done(self, run: Run) -> bool:
         """Say whether a run is over that has nothing to claim."""
-        if mode is not Mode.DRAIN:
-            return mode is Mode.ONCE
-        if not (self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait):
+        if run.mode is Mode.CONTINUOUS:
             return False
-        followed = self._followed(stop)
+        if run.mode is Mode.ONCE:
+            return True
+        if not self._planning.is_all_done and run.waits(self._planning.seconds_to_wait()):
+            return False
+        followed = self._followed(run.stop)
         return not (followed.wrote or followed.more)
 
     def _followed(self, stop: threading.Event) -> Followed:
@@ -342,7 +333,7 @@ class Relay:
     def _choose(self, *, once: bool) -> list[Held]:
         """Take what may be claimed now, in claims that are not on record yet."""
         chosen: list[Held] = []
-        window = self._planning.window
+        window = self._planning.select()
         if window is not None:
             self._destinations.workers.start()
         ends = self._planning.take_ends(self._room())
@@ -410,7 +401,7 @@ class Relay:
         results = self._destinations.publishing.publish(
             held.claim,
             seconds=held.until - started,
-            tasks=held.tasks,
+            slices=held.slices,
         )
         held.seconds = self._clock.monotonic() - started
         return self._outbox.unknown_results.of_published(
@@ -419,14 +410,14 @@ class Relay:
             wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
         )
 
-    def _complete(self, on_progress: Callable[[Summary], None] | None) -> None:
+    def _complete(self, run: Run) -> None:
         """Decide the endings of what has been published."""
         for held, results in self._flight.completed():
             self._end(held, results)
             if self._isolation.completed(held.claim, results, to=held.to, seconds=held.seconds):
                 self._planning.forget()
-            if on_progress:
-                on_progress(self._summary)
+            if run.on_progress:
+                run.on_progress(self._summary)
         self._tasks.check()
 
     def _end(self, held: Held, published: Sequence[PublishResult]) -> None:

@@ -1,8 +1,9 @@
-"""The mode of a run of a relay, and its summary."""
+"""A run of a relay: for how long, and what it did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
@@ -12,7 +13,7 @@ from delta_outbox.lifecycle.states import Reason, State
 
 
 class Mode(StrEnum):
-    """How long a relay runs."""
+    """What ends a run."""
 
     ONCE = "once"
     DRAIN = "drain"
@@ -69,4 +70,31 @@ class Summary:
             retried=self.retried + retried,
             dead=self.dead + dead,
             released=self.released + released,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How long a relay runs, and who is told.
+
+    Args:
+        mode: what ends it.
+        max_wait: seconds for which a drain waits.
+        stop: set by whoever stops it.
+        on_progress: told after every batch; nobody if left out.
+    """
+
+    mode: Mode
+    max_wait: float
+    stop: threading.Event
+    on_progress: Callable[[Summary], None] | None = None
+
+    def waits(self, seconds: float) -> bool:
+        """Say whether the run goes on if nothing can be done before.
+
+        Args:
+            seconds: until then.
+        """
+        return self.mode is Mode.CONTINUOUS or (
+            self.mode is Mode.DRAIN and seconds <= self.max_wait
         )

@@ -31,6 +31,7 @@ from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.summary import Run
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
@@ -109,7 +110,7 @@ class PlayedRelay(Relay):
 
     def go(self) -> None:
         """Go on until nothing is due, or only calls are in flight that will never be answered."""
-        self._loop(Mode.DRAIN, 0.0, _Stop(self.hangs), None)
+        self._loop(Run(mode=Mode.DRAIN, max_wait=0.0, stop=_Stop(self.hangs)))
 
     def hangs(self) -> bool:
         """Say whether only calls are in flight that will never be answered, and all else that it
@@ -142,7 +143,7 @@ class PlayedRelay(Relay):
 
     def end(self) -> None:
         """Finish what is in flight, record it, and end."""
-        self._finish(None)
+        self._finish(Run(mode=Mode.DRAIN, max_wait=0.0, stop=threading.Event()))
         self._planning.finish()
         self._heart.beat("stopped")
         self._own_tasks.close()

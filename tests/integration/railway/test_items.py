@@ -334,7 +334,7 @@ def planned(store: Store, request: pytest.FixtureRequest) -> Iterator[tuple[Outb
 
 def in_window(planning: Planning) -> list[str]:
     """Return what may be claimed."""
-    found = planning.window
+    found = planning.select()
     return [] if found is None else found.left()["event_id"].to_pylist()
 
 
@@ -353,8 +353,9 @@ def test_answers_leave_the_plan_as_it_is(store: Store, planned: tuple[Outbox, Pl
         poll(planning)
     assert [("completed", "PUBLISHED")] == endings(store, "item-is")
     assert ["plain-is"] == in_window(planning)
-    assert planning.window is not None
-    claim = outbox.new_claim(planning.window.left())
+    window = planning.select()
+    assert window is not None
+    claim = outbox.new_claim(window.left())
     outbox.logs.first.append(claim_rows(claim))
     outbox.end(claim, [Delivered()])
     assert [("delivered", "PUBLISHED")] == endings(store, "plain-is")

@@ -156,7 +156,7 @@ class Planner:
 
     def _choose(self) -> list[Held]:
         since, chosen = self._outbox.clock.now(), list[Held]()
-        window = self.planning.window
+        window = self.planning.select()
         ends = self.planning.take_ends(self._batch_size)
         if ends.num_rows:
             chosen.append(self._chooser.held(None, self._outbox.new_claim(ends)))

@@ -25,6 +25,7 @@ from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.listing import Listing
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS
+from delta_outbox.relay.plan.timing import Spare
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
@@ -263,12 +264,12 @@ def test_a_lease_that_is_over_ends_a_plan(new_play: Callable[..., Play]) -> None
     for seconds in (0.0, LEASE - 1):  # its plan is as new as can be
         play.time.sleep(seconds)
         worker.planning.poll(alive=set(), takes_over=True)
-    low = []
+    due = []
     for seconds in (0.5, 1.5):
         play.time.sleep(seconds)
-        low.append(worker.planning.is_low(is_idle=False, has_slot=False))
-    assert worker.planning.window is not None
-    assert [False, True] == low
+        due.append(worker.planning.is_due(Spare(is_idle=False, has_slot=False)))
+    assert worker.planning.select() is not None
+    assert [False, True] == due
     assert {"PUBLISHED": 3} == play.drain(worker)
 
 
@@ -285,11 +286,11 @@ def test_a_lease_that_is_over_is_looked_for_once(new_play: Callable[..., Play]) 
         play.time.sleep(seconds)
         worker.planning.forget()
         worker.planning.poll(alive=set(), takes_over=True)
-    low = []
+    due = []
     for seconds in (0.5, 0.6):
         play.time.sleep(seconds)
-        low.append(worker.planning.is_low(is_idle=False, has_slot=False))
-    assert [False, True] == low
+        due.append(worker.planning.is_due(Spare(is_idle=False, has_slot=False)))
+    assert [False, True] == due
     assert {"PUBLISHED": 3} == play.drain(worker)
 
 
@@ -313,7 +314,7 @@ def test_who_stands_by_polls_for_no_lease(new_play: Callable[..., Play]) -> None
         heart.beat()
     worker.planning.poll(alive={"mine"}, takes_over=False)
     assert 0 == worker.planning.part
-    assert not worker.planning.is_low(is_idle=False, has_slot=False)
+    assert not worker.planning.is_due(Spare(is_idle=False, has_slot=False))
     heart.beat("stopped")
 
 
@@ -385,11 +386,11 @@ def test_what_comes_beside_a_long_call_is_seen_soon(new_play: Callable[..., Play
     worker = play.planner(play.open("long", play.time), batch_size=1)
     worker.claim()
     assert [1] == [len(one.claim) for one in worker.in_flight]
-    assert worker.planning.window is not None  # the second one
+    assert worker.planning.select() is not None  # the second one
     play.append(("x", "b", None))
     play.time.sleep(1.0)
-    low = [worker.planning.is_low(is_idle=False, has_slot=has_slot) for has_slot in (True, False)]
-    assert [True, False] == low
+    spares = [Spare(is_idle=False, has_slot=has_slot) for has_slot in (True, False)]
+    assert [True, False] == [worker.planning.is_due(spare) for spare in spares]
     for _ in range(2):  # it polls, and claims
         worker.step()
     assert 2 == len(worker.in_flight)
@@ -512,5 +513,5 @@ def test_what_waits_for_its_rate_is_left_alone(new_play: Callable[..., Play]) ->
     slow.step()
     for _ in range(5):
         slow.step()
-    assert slow.planning.is_fresh
+    assert not slow.planning.is_due()
     assert {"PUBLISHED": 15} == play.drain(play.planner(play.open("fast", play.time), batch_size=9))

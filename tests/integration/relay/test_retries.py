@@ -189,13 +189,13 @@ def test_what_grows_too_old_in_the_window_is_not_taken(
     heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
     relay = planning.Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
     relay.poll(alive=set(), takes_over=True)
-    assert 1 == len(relay.window or ())
+    assert 1 == len(relay.select() or ())
     asked = len(read_views)
     outbox.append(events("aging-next", 1, event_type="aging.news")).raise_if_rejected()
     relay.poll(alive=set(), takes_over=True)
-    assert (2, asked) == (len(relay.window or ()), len(read_views))
+    assert (2, asked) == (len(relay.select() or ()), len(read_views))
     clock.sleep(AGE + 60)
-    assert (None, True) == (relay.window, relay.has_work)
+    assert (None, True) == (relay.select(), relay.has_work)
     assert 2 == Relay(outbox).run(Mode.DRAIN).dead
 
 

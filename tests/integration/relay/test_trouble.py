@@ -129,7 +129,7 @@ def test_a_look_makes_no_late_ending_count(
         return [result] * len(claim)
 
     monkeypatch.setattr(Publishing, "publish", publish_late)
-    monkeypatch.setattr(Planning, "is_low", lambda _, **__: may_look.is_set())
+    monkeypatch.setattr(Planning, "is_due", lambda _, spare=None: not spare or may_look.is_set())
     Relay(frozen).run(Mode.DRAIN)
     rows = store.transitions(name)
     check_lives(rows)
@@ -208,12 +208,12 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     stores[0].append(events("idle", 1)).raise_if_rejected()
     second = Planning(stores[1], hearts[1], batch_size=1, isolation=Isolation(stores[1]))
     second.poll(alive=set(), takes_over=False)
-    left = second.window
+    left = second.select()
     assert STANDBY_SECONDS == second.pause()
     hearts[0].beat("stopped")
     assert [] == hearts[1].earlier()
     second.poll(alive=set(), takes_over=False)
-    assert (True, False) == (left is None, second.window is None)
+    assert (True, False) == (left is None, second.select() is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
 
@@ -275,7 +275,7 @@ def test_new_events_come_before_the_lanes_of_others(
         watched.clock.sleep(STANDBY_SECONDS + 1)
         before = len(read_views)
         planning.poll(alive=set(), takes_over=False)
-        window = planning.window
+        window = planning.select()
         rows = window.take(Kind.FIRST_ATTEMPT, 99) if window else pa.table({"event_id": []})
         return {*rows["event_id"].to_pylist()}, len(read_views) - before
 
@@ -439,7 +439,7 @@ def test_what_is_due_much_later_is_listed_again(
 
     def polled() -> list[str]:
         planning.poll(alive=set(), takes_over=True)
-        window = planning.window
+        window = planning.select()
         rows = window.take(Kind.FIRST_ATTEMPT, 9) if window else pa.table({"event_id": []})
         return [*rows["event_id"].to_pylist()]
 
@@ -479,10 +479,10 @@ def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path:
     before = jobs()
     for _ in range(3):
         standby.poll(alive=set(), takes_over=False)
-    assert (0, None) == (jobs() - before, standby.window)
+    assert (0, None) == (jobs() - before, standby.select())
     clock.sleep(other.policies().shortest_lease)
     standby.poll(alive=set(), takes_over=False)
-    assert standby.window is not None
+    assert standby.select() is not None
     for heart in hearts:
         heart.beat("stopped")
     assert 2 == Relay(owner).run(Mode.DRAIN).published

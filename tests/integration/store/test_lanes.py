@@ -416,7 +416,7 @@ def test_a_relay_with_few_lanes_waits_while_others_are_busy(
 
     def polled() -> list[str]:
         planning.poll(alive=set(), takes_over=False)
-        window = planning.window
+        window = planning.select()
         return [] if window is None else window.left()["event_id"].to_pylist()
 
     assert [] == polled()

@@ -328,7 +328,7 @@ def test_a_plan_knows_what_its_position_has_passed(
     planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
     planning.poll(alive=set(), takes_over=True)
     (claim,) = claims
-    window = planning.window
+    window = planning.select()
     planned = window.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if window else []
     assert [f"{prefix}-{n:03}" for n in range(claimed, 4)] == planned
     other.end(claim, [Delivered()] * claimed)

@@ -221,7 +221,7 @@ def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
     window = field.window(("a", None), ("b", None), ("a", None))
     chosen = field.choose(window)
     assert [("a", ["0", "2"], True), ("b", ["1"], True)] == shown(chosen)
-    assert [1, 1] == [one.tasks for one in chosen]
+    assert [1, 1] == [one.slices for one in chosen]
     assert [] == field.choose(field.window(("a", None)))
 
 
@@ -251,7 +251,7 @@ def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:
     chosen = field.choose(field.window(*given))
     tasks = [("a", [str(number)], True) for number in range(3)]
     assert [*tasks, ("b", ["5", "6"], True)] == shown(chosen)
-    assert 2 == chosen[-1].tasks
+    assert 2 == chosen[-1].slices
     assert [] == field.choose(field.window(("a", None)))
     fields.append(field := Field(tasks=Runner(room=1), limits={"rate_per_second": 2}))
     window = field.window(*given[:5])
@@ -361,12 +361,12 @@ def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:
     fields.append(field := Field(workers=4, claims=1))
     window = field.window(("a", "k"), *[("a", None)] * 7, ("b", "k"))
     [held] = field.choose(window)
-    assert 3 == held.tasks  # one is kept for b
-    assert not field.chooser.is_idle(window)
+    assert 3 == held.slices  # one is kept for b
+    assert not field.chooser.spare(window).is_idle
     field.clock.sleep(IDLE_SECONDS)
-    assert field.chooser.is_idle(window)
+    assert field.chooser.spare(window).is_idle
     assert [("b", ["0"], True)] == shown(field.choose(field.window(("b", None))))
-    assert not field.chooser.is_idle(window)
+    assert not field.chooser.spare(window).is_idle
 
 
 def test_more_may_be_in_flight_where_any_destination_has_a_slot(fields: list[Field]) -> None:
@@ -374,17 +374,17 @@ def test_more_may_be_in_flight_where_any_destination_has_a_slot(fields: list[Fie
     fields.append(field := Field(workers=4, claims=1))
     window = field.window(*[("a", None)] * 20)
     assert ["a"] == [to for to, _, _ in shown(field.choose(window))]
-    assert field.chooser.has_slot(window)
+    assert field.chooser.spare(window).has_slot
     assert ["b"] == [to for to, _, _ in shown(field.choose(field.window(("b", None))))]
-    assert not field.chooser.has_slot(window)
+    assert not field.chooser.spare(window).has_slot
 
 
 def test_workers_are_as_many_as_the_settings_say(fields: list[Field]) -> None:
-    """A destination gets no more tasks than its settings allow, over all of its claims."""
+    """A destination gets no more slices than its settings allow, over all of its claims."""
     for asked, got in ((None, [4, 3]), (1, [1]), (2, [1, 1]), (99, [4, 4])):
         fields.append(field := Field(workers=8, limits={"workers": asked}))
-        tasks = [one.tasks for _ in range(3) for one in field.choose(field.window(("a", None)))]
-        assert got == tasks
+        slices = [one.slices for _ in range(3) for one in field.choose(field.window(("a", None)))]
+        assert got == slices
 
 
 def test_the_same_key_waits(fields: list[Field]) -> None:
@@ -396,7 +396,7 @@ def test_the_same_key_waits(fields: list[Field]) -> None:
 
 def test_claims_beside_each_other_share_no_key(fields: list[Field]) -> None:
     """What one claim does not hold is parted by keys among as many as may be in flight, and so are
-    the tasks; a key alone is in one claim. What fits into one claim is not parted.
+    the slices; a key alone is in one claim. What fits into one claim is not parted.
     """
     fields.append(field := Field(workers=5))
     rows: list[Row] = [("a", key) for _ in range(8) for key in ("k", "l", "m")]
@@ -405,11 +405,11 @@ def test_claims_beside_each_other_share_no_key(fields: list[Field]) -> None:
     keys = [set(one.claim.deliveries["ordering_key"].to_pylist()) for one in chosen]
     assert [{"k", "m"}, {"l"}] == keys
     assert [8, 8] == [len(one.claim) for one in chosen]
-    assert [2, 2] == [one.tasks for one in chosen]  # the fifth is kept for b
+    assert [2, 2] == [one.slices for one in chosen]  # the fifth is kept for b
     fields.append(field := Field())
     hot = field.window(*[("a", "k")] * 20)
     assert [8] == [len(one.claim) for one in field.choose(hot)]
-    assert field.chooser.has_slot(hot)
+    assert field.chooser.spare(hot).has_slot
     assert [] == field.choose(hot)
     fields.append(field := Field())
     assert [8] == [len(one.claim) for one in field.choose(field.window(*rows[:8]))]

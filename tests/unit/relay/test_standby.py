@@ -36,7 +36,7 @@ def test_new_events_are_left_to_who_works() -> None:
     gone = [False]
     planning = object.__new__(Planning)
     planning._stands_by = True
-    planning._versions = {"events": 1}
+    planning._plan = cast("Any", SimpleNamespace(versions={"events": 1}))
     planning._standby = cast("Any", SimpleNamespace(owner_has_left=lambda: gone[0]))
     projection = SimpleNamespace(latest_version_here=lambda _: 2)
     tables = SimpleNamespace(events="events")

@@ -16,6 +16,7 @@ from delta_outbox.relay.claim.flight import Held
 from delta_outbox.relay.destinations.task_runner import Followed
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.publishing import margin_seconds
+from delta_outbox.relay.summary import Run
 from delta_outbox.testing.conformance.clock import ManualClock
 
 
@@ -33,8 +34,9 @@ def test_a_drain_waits_for_what_comes_soon(
     stop = Event()
     if seconds > 1:
         stop.set()  # it does not take the second
-    assert waits == relay._waited(Mode.DRAIN, 60.0, stop, is_paused=False, since=0.0)
-    assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False, since=0.0)
+    for mode, goes_on in ((Mode.DRAIN, waits), (Mode.ONCE, False)):
+        run = Run(mode=mode, max_wait=60.0, stop=stop)
+        assert goes_on == relay._wait_for_room(run, is_paused=False, since=0.0)
 
 
 def test_who_waits_for_what_follows_can_be_told_to_stop() -> None:
@@ -52,7 +54,7 @@ def test_who_waits_for_what_follows_can_be_told_to_stop() -> None:
         stop.set()
 
     cast("Any", relay)._beat = beat
-    assert not relay._is_done(Mode.DRAIN, 60.0, stop)
+    assert not relay._is_done(Run(mode=Mode.DRAIN, max_wait=60.0, stop=stop))
     assert beats
 
 
@@ -64,7 +66,8 @@ def test_a_drain_is_over_if_nothing_follows(*, wrote: bool, more: bool) -> None:
     relay._planning = cast("Any", SimpleNamespace(is_all_done=True))
     relay._tasks = cast("Any", SimpleNamespace(follow=lambda: answer))
     answer.set_result(Followed(wrote=wrote, more=more))
-    assert (not wrote and not more) == relay._is_done(Mode.DRAIN, 60.0, Event())
+    run = Run(mode=Mode.DRAIN, max_wait=60.0, stop=Event())
+    assert (not wrote and not more) == relay._is_done(run)
 
 
 @pytest.mark.parametrize("fails", [None, "ends", "on record", "beat"])
@@ -96,7 +99,7 @@ def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends(fails: str |
     cast("Any", relay)._complete = step("ends")
     raised = ""
     try:
-        relay._finish(None)
+        relay._finish(Run(mode=Mode.DRAIN, max_wait=60.0, stop=Event()))
     except OSError as error:
         raised = str(error)
     each = ["ends", "on record", "beat"]

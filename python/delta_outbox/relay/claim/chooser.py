@@ -23,6 +23,7 @@ from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.task_runner import TaskRunner
+from delta_outbox.relay.plan.timing import Spare
 from delta_outbox.relay.plan.window import Kind, Window
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Chooser:
         claim: Claim,
         *,
         to: str = "",
-        tasks: int = 0,
+        slices: int = 0,
         is_released: bool = False,
     ) -> Held:
         """Return a claim as one of this relay; the arguments are those of `Held`."""
@@ -127,16 +128,23 @@ class Chooser:
             log=self._outbox.logs.of(claim.deliveries),
             order_scopes={*shared_texts(scopes_of(claim.deliveries, policies))},
             to=to,
-            tasks=tasks,
+            slices=slices,
             is_released=is_released,
         )
 
-    def has_slot(self, window: Window) -> bool:
-        """Say whether one claim more could be in flight: for a destination of what is planned, or
-        for one that nothing is planned for.
+    def spare(self, window: Window | None) -> Spare:
+        """Say what could go beside what is in flight.
 
         Args:
-            window: what is planned, selected now.
+            window: what is planned, selected now, of which no claim can be cut; None if nothing is.
+        """
+        if window is None:
+            return Spare(is_idle=False, has_slot=False)
+        return Spare(is_idle=self._is_idle(window), has_slot=self._has_slot(window))
+
+    def _has_slot(self, window: Window) -> bool:
+        """Say whether one claim more could be in flight: for a destination of what is planned, or
+        for one that nothing is planned for.
         """
         held, planned = self._flight.held(), window.destinations()
         if any(self._slots(to, held) for to in planned):
@@ -146,13 +154,9 @@ class Chooser:
             name for to in (*planned, *full) for name in to.split("|")
         )
 
-    def is_idle(self, window: Window | None) -> bool:
-        """Say whether something slow is in flight and another destination has nothing planned.
-
-        Args:
-            window: what is planned, selected now.
-        """
-        if window is None or not self._isolation.is_isolated or self._flight.age() < IDLE_SECONDS:
+    def _is_idle(self, window: Window) -> bool:
+        """Say whether something slow is in flight and another destination has nothing planned."""
+        if not self._isolation.is_isolated or self._flight.age() < IDLE_SECONDS:
             return False
         planned = window.destinations(blocked=self._scopes(self._flight.held()))
         in_flight = [held.to for held in self._flight.held()]
@@ -202,10 +206,10 @@ class Chooser:
         if is_task:
             slots = 0 if waits else self._slots(to, held, kind)
             return self._tasks_of(turn, kind, min(room, slots))
-        tasks = self._tasks(names, held)
-        if waits or not (room and tasks and self._slots(to, held, kind)):
+        slices = self._slices(names, held)
+        if waits or not (room and slices and self._slots(to, held, kind)):
             return []
-        # Keys and tasks are shared with the claims that may yet start beside this one.
+        # Keys and slices are shared with the claims that may yet start beside this one.
         slots = 1 if turn.once or room < self._batch_size else self._slots(to, held)
         batch = turn.window.take(
             kind,
@@ -218,9 +222,9 @@ class Chooser:
         if not batch.num_rows:
             return []
         if not self._isolation.is_isolated and batch.num_rows == sum(turn.left.values()):
-            slots = 1  # nothing is left to start, and what comes later waits for no task
+            slots = 1  # nothing is left to start, and what comes later waits for no worker
         claim = self._outbox.new_claim(batch)
-        return [self.held(kind, claim, to=to, tasks=-(-tasks // slots))]
+        return [self.held(kind, claim, to=to, slices=-(-slices // slots))]
 
     def _parts(self, turn: _Turn, kind: Kind, room: int) -> list[Held]:
         """Take events for several destinations in a claim for each; of a key one only, for its
@@ -228,7 +232,7 @@ class Chooser:
         """
         well = {}
         for name in filter(self._isolation.is_free, turn.names):
-            well[name] = self._tasks([name], turn.held)
+            well[name] = self._slices([name], turn.held)
             if not (well[name] and self._slots(name, turn.held, kind)):
                 return []
         is_there = any(self._isolation.room(name, 1) for name in turn.names)
@@ -243,7 +247,7 @@ class Chooser:
                 kind if name in well else None,
                 _part(whole, name),
                 to=name,
-                tasks=well.get(name, 0),
+                slices=well.get(name, 0),
                 is_released=name not in well,
             )
             for name in turn.names
@@ -297,12 +301,12 @@ class Chooser:
         policies = self._outbox.policies_in_force
         return set[str | None]().union(*(one.scopes_by(policies) for one in held))
 
-    def _tasks(self, names: Sequence[str], held: Sequence[Held]) -> int:
+    def _slices(self, names: Sequence[str], held: Sequence[Held]) -> int:
         in_use: Counter[str] = Counter()
         for one in held:
             for name in one.to.split("|"):
-                in_use[name] += one.tasks
-        return self._isolation.tasks(names, in_use, sum(one.tasks for one in held))
+                in_use[name] += one.slices
+        return self._isolation.slices(names, in_use, sum(one.slices for one in held))
 
 
 def _part(whole: Claim, destination: str) -> Claim:

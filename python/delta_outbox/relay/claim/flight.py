@@ -37,7 +37,7 @@ class Held:
         log: the log of its lane.
         sequence: the position of the log at which it was made.
         to: its destinations, joined by `|`.
-        tasks: publishing tasks that it may have; 0 for as many as there are.
+        slices: in how many it is published; 0 for as many as this relay publishes at once.
         is_released: taken only to be parted from its other destinations, and released unsent.
         seconds: that its publishing lasted; None if it was not published by Spark.
         order_scopes: of what was claimed, None where a delivery neither waits nor blocks; they are
@@ -51,7 +51,7 @@ class Held:
     until: float = float("-inf")
     sequence: int = 0
     to: str = ""
-    tasks: int = 0
+    slices: int = 0
     is_released: bool = False
     seconds: float | None = None
 

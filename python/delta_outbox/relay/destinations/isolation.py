@@ -221,16 +221,16 @@ class Isolation:
         workers = self._settings.limits_of(third_party).workers
         return AT_ONCE if workers is None else max(1, math.floor(workers * self._part))
 
-    def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
-        """Return how many publishing tasks a claim may have; 0 if it must wait.
+    def slices(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
+        """Return in how many slices a claim may be published; 0 if it must wait.
 
-        One task is kept for each other destination, so that one that hangs blocks nobody else. An
+        A slice is kept for each other destination, so that one that hangs blocks nobody else. An
         only destination without a limit has one for each claim: Spark has slots for more.
 
         Args:
             destinations: of the claim.
-            in_use: destination to tasks of what is in flight for it.
-            taken: tasks of all that is in flight.
+            in_use: destination to slices of what is in flight for it.
+            taken: slices of all that is in flight.
         """
         others = self._limits.keys() - {*destinations, *self._runner.third_parties}
         cap = max(1, self._workers - len(others))

@@ -18,10 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.delta.log_reader import Added, LogReader
-from delta_outbox.lifecycle.claims import DELIVERIES, OPEN_ITEM, in_order, joined
-from delta_outbox.lifecycle.order_scopes import scopes_of
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.delta.log_reader import Added
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import Arrivals
@@ -29,10 +27,10 @@ from delta_outbox.relay.plan.freshness import Freshness
 from delta_outbox.relay.plan.lane_share import LaneShare, OtherLanes
 from delta_outbox.relay.plan.left_out import LeftOut
 from delta_outbox.relay.plan.listing import Listed, Listing, Opened
+from delta_outbox.relay.plan.plan import NOTHING, Plan
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
-from delta_outbox.relay.plan.timing import Timing
+from delta_outbox.relay.plan.timing import Spare, Timing
 from delta_outbox.relay.plan.window import Window
-from delta_outbox.relay.publish.event_places import with_sizes
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
@@ -40,9 +38,6 @@ from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.store import Store
 
 BATCHES_PER_PLAN: Final = 10
-FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
-NOTHING: Final = DELIVERIES.empty_table()
-_EMPTY: Final = Window(NOTHING, PolicySet(policies=()), batch_size=1)
 
 
 @dataclass(kw_only=True)
@@ -55,7 +50,7 @@ class _Poll:
         started: monotonic seconds.
         asked_at: the logs were asked after that.
         takes_over: whether to work beside another living relay.
-        is_idle: as `Planning.is_low` has been told.
+        is_idle: as `Spare` says.
     """
 
     latest: dict[str, int]
@@ -93,41 +88,45 @@ class Planning:
         self._share = LaneShare(outbox, heart)
         self._other_lanes = OtherLanes(outbox, self._share, self._timing)
         self._listing = Listing(outbox, isolation, self._share, self._leases, batch_size=batch_size)
-        self._window = _EMPTY
-        self._requeued: list[pa.Table] = []  # since the window was made, and open again
-        self._blocked: set[str | None] = set()  # their order scopes
-        self._versions: dict[str, int] = {}  # of the logs, that the window shows
-        self._is_whole = False  # it holds all that is open up to there, but for what is left out
-        self._left_out = LeftOut()
-        self._has_others = False  # others had claims when it was listed
-        self._has_more = False  # events were left unread
+        self._plan = self._new_plan()
+        self._has_begun = False  # it has planned once
         self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
-        self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
         self._in_doubt: Set[str] = frozenset()  # claims in flight as commands were last applied
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._stands_by = False
         self.open = 0  # deliveries, in the end
 
-    # --- the window --------------------------------------------------------------------------
+    # --- the plan ----------------------------------------------------------------------------
 
-    @property
-    def window(self) -> Window | None:
-        """Return what may be claimed; None if that is nothing, as far as is known."""
-        return self._window if self._selects() else None
+    def _new_plan(self) -> Plan:
+        return Plan(
+            self._outbox,
+            self._isolation,
+            self._timing,
+            batch_size=self._batch_size,
+            room=self._room,
+        )
+
+    def forget(self) -> None:
+        """Make the plan void: it was made of a log that has moved on."""
+        self._plan = self._new_plan()
+
+    def select(self) -> Window | None:
+        """Return the window, with what may be claimed now; None if that is nothing, as far as is
+        known.
+        """
+        return self._plan.window if self._plan.select() else None
 
     @property
     def claimed_for(self) -> set[str]:
         """Return the destinations of what the window holds that was claimed before."""
-        return self._window.claimed_for
+        return self._plan.window.claimed_for
 
     @property
     def has_work(self) -> bool:
         """Say whether something may be claimed, or is to be ended unsent."""
-        return self._selects() or self._window.has_ends
-
-    def _selects(self) -> bool:
-        return self._window.select(now=self._clock.now(), unavailable=self._isolation.unavailable())
+        return self._plan.has_work()
 
     def take_ends(self, room: int) -> pa.Table:
         """Return deliveries of one lane that are to be ended unsent; they leave the window.
@@ -135,14 +134,7 @@ class Planning:
         Args:
             room: deliveries at most.
         """
-        return self._window.take_ends(room) if self.has_work else NOTHING
-
-    def forget(self) -> None:
-        """Make the window void: it was made of a log that has moved on."""
-        self._window = _EMPTY
-        self._requeued, self._blocked = [], set()
-        self._versions, self._is_whole, self._left_out = {}, False, LeftOut()
-        self._has_more = self._has_others = False
+        return self._plan.window.take_ends(room) if self.has_work else NOTHING
 
     def requeue(self, claim_id: str, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again, or DEAD and hold their key.
@@ -162,75 +154,44 @@ class Planning:
         self._timing.due_no_later(self._clock.monotonic())
         if claim_id in self._in_doubt:
             self.forget()
-            return
-        scopes = {*scopes_of(deliveries, self._outbox.policies_in_force).to_pylist()}
-        self._requeued.append(deliveries)
-        self._blocked |= scopes
-        self._window.block(scopes)
-
-    def _hold(self, deliveries: pa.Table) -> None:
-        """Make the window of deliveries: columns of `claims.DELIVERIES`, in order."""
-        outbox, epoch = self._outbox, self._outbox.logs.epoch
-        located = LogReader(outbox.spark).located(outbox.tables.events, deliveries)
-        self._window = Window(
-            with_sizes(outbox.spark, outbox.tables, located),
-            outbox.policies_in_force,
-            batch_size=self._batch_size,
-            batch_bytes=outbox.settings.relay.batch_bytes,
-            lanes=epoch.lanes_of(located) if epoch.lanes > 1 else None,
-        )
-        self._window.block(self._blocked)
-        self._left_out.cut(
-            self._window,
-            room=self._room,
-            closed=self._isolation.unavailable(),
-            timing=self._timing,
-        )
+        else:
+            self._plan.requeue(deliveries)
 
     # --- when to poll ------------------------------------------------------------------------
 
-    def is_low(self, *, is_idle: bool, has_slot: bool) -> bool:
-        """Say whether it is time to poll, while something is being published or held back.
+    def is_due(self, spare: Spare | None = None) -> bool:
+        """Say whether to poll, with nothing to claim.
 
         Args:
-            is_idle: what is planned has to wait, and another destination could do more.
-            has_slot: more could be in flight, and nothing that is planned may be.
+            spare: what could go beside what is in flight; None if nothing is.
         """
-        if is_idle:
-            return not self.is_fresh
+        if spare is None or spare.is_idle:
+            return self.select() is None or not self._is_fresh
         if self._clock.monotonic() >= self._listing.lease_over_at:
             return True
-        return self._timing.is_over(has_plan=not self.awaits_news(has_slot=has_slot))
+        return self._timing.is_over(has_plan=not self.awaits_news(spare))
 
-    def awaits_news(self, *, has_slot: bool) -> bool:
+    def awaits_news(self, spare: Spare) -> bool:
         """Say whether what comes may go at once: nothing is planned, or what is has to wait, and
         another poll takes in what is new.
 
         Args:
-            has_slot: as `is_low` has been told.
+            spare: what could go beside what is in flight.
         """
-        return self.window is None or (has_slot and self._is_whole and not self._has_enough)
+        if self.select() is None:
+            return True
+        return spare.has_slot and self._plan.is_whole and not self._plan.has_enough
 
     @property
-    def is_fresh(self) -> bool:
+    def _is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        is_full = self._has_enough and not self._may_others_go_on()
-        return self._timing.is_fresh and (is_full or not self._has_more)
-
-    @property
-    def _has_enough(self) -> bool:
-        """Say whether so much is eligible that no more events are read."""
-        return len(self._window) > self._room // 2
+        is_full = self._plan.has_enough and not self._plan.may_others_go_on()
+        return self._timing.is_fresh and (is_full or not self._plan.has_more)
 
     @property
     def is_all_done(self) -> bool:
         """Say whether all that was open at the last poll has been claimed by this relay."""
-        return (
-            self._is_whole
-            and self._window.is_over
-            and not (self._left_out.is_any or self._requeued or self._has_more or self._has_others)
-            and self._other_lanes.open == 0
-        )
+        return self._plan.is_all_done and self._other_lanes.open == 0
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become eligible, as far as is known."""
@@ -247,7 +208,7 @@ class Planning:
             at: the instant, by which.
         """
         instant = self._timing.instant_of(at)
-        self._left_out.list_by(instant)
+        self._plan.left_out.list_by(instant)
         self._timing.due_no_later(instant)
 
     @property
@@ -262,7 +223,7 @@ class Planning:
         if self._stands_by:
             return self._standby.owner_has_left()
         latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
-        return latest is not None and latest > self._versions.get("events", latest)
+        return latest is not None and latest > self._plan.versions.get("events", latest)
 
     def pause(self) -> float:
         """Return the seconds until another poll may be of use, if there is nothing to do."""
@@ -283,6 +244,7 @@ class Planning:
         """
         if once:
             self._room = self._batch_size
+            self.forget()
         self._leaves_others = not once
         self._freshness.start()
 
@@ -300,9 +262,9 @@ class Planning:
         Args:
             alive: our own claims that are in flight; the endings of all others are on record.
             takes_over: whether to work beside another living relay.
-            is_idle: as `is_low` has been told.
+            is_idle: as `Spare` says.
         """
-        self._begins_epoch()
+        self._enter_epoch()
         # Asked for when it is known which lanes there are: so they show how the last epoch ended.
         poll = _Poll(
             alive=alive,
@@ -314,24 +276,25 @@ class Planning:
         )
         moved = self._standby.saw(poll.latest["transitions"])
         if not self._is_quiet(poll, moved=moved):
-            has_listed = self._plan(poll)
+            has_listed = self._replan(poll)
             if not self._stands_by:  # else the owner keeps the views fresh
                 self._freshness.keep(poll.latest, has_listed=has_listed)
 
-    def _plan(self, poll: _Poll) -> bool:
+    def _replan(self, poll: _Poll) -> bool:
         """Plan, and say whether what is open was listed for that."""
         stood_by = self._stands_by
         if self._share.are_several:
             stood_by = self._choose_lanes()
-        elif not self._policy_version:
+        elif not self._has_begun:
             self._stands_by = self._has_owner([], takes_over=poll.takes_over)
         self._begin_with_nothing(poll)
         if not self._apply_to_items(poll):
             self._timing.end(poll.started)
             return False
         follows, end = self._follows(poll), None
-        if self._shows(poll.latest, follows=follows) and poll.started < self._timing.next_due:
-            self._versions = dict(poll.latest)
+        shows_all = self._plan.shows(poll.latest, follows=follows)
+        if shows_all and poll.started < self._timing.next_due:
+            self._plan.versions = dict(poll.latest)
             end = self._timing.extend
         elif follows and self._follow(poll):
             end = partial(self._timing.end, is_cheap=True)
@@ -356,7 +319,7 @@ class Planning:
         Args:
             alive: our own claims that are in flight.
         """
-        if self.window is not None:
+        if self.select() is not None:
             return
         poll = _Poll(
             alive=alive,
@@ -366,7 +329,7 @@ class Planning:
         )
         if (
             self._follows(poll)
-            and poll.latest["events"] > self._versions["events"]
+            and poll.latest["events"] > self._plan.versions["events"]
             and self._follow(poll, are_on_record=False)
         ):
             self._timing.end(poll.started)
@@ -374,39 +337,14 @@ class Planning:
     # --- watch -------------------------------------------------------------------------------
 
     def _follows(self, poll: _Poll) -> bool:
-        """Say whether our lanes have got nothing since but new events and our own appends.
-
-        (Our append loses if somebody else was on the lane before it, so only what came after the
-        last one has to be asked for.)
-        """
-        return (
-            self._is_whole
-            and not self._stands_by
-            and poll.started < self._left_out.again_at
-            and self._left_out.unavailable <= self._isolation.unavailable()
-            and self._policy_version == self._outbox.policies_in_force.version
-            and poll.latest["commands"] == self._versions["commands"]
-            and self._outbox.logs.has_all(
-                after=self._versions["transitions"],
-                to=poll.latest["transitions"],
-                lanes=self._share.owned,
-            )
+        """Say whether nothing has to be listed, but for what is new."""
+        return not self._stands_by and self._plan.follows(
+            poll.latest, at=poll.started, lanes=self._share.owned
         )
 
     def _needs_work(self, poll: _Poll) -> bool:
         """Say whether there is nothing to do on our own lanes, and something may be on others."""
         return not (poll.alive or self.has_work or self._other_lanes.are_left_alone(poll.latest))
-
-    def _shows(self, latest: Mapping[str, int], *, follows: bool) -> bool:
-        """Say whether a poll would show nothing but what follows from the last one."""
-        if follows:
-            return latest["events"] == self._versions["events"] and not self._requeued
-        return (
-            latest == self._versions
-            and not self._is_whole
-            and self._isolation.unavailable() == self._left_out.unavailable
-            and not (self.window is not None and self._outbox.policies_in_force.any_age)
-        )
 
     def _follow(self, poll: _Poll, *, is_listed: bool = False, are_on_record: bool = True) -> bool:
         """Take what is open again and what is new into the window; False if it has to be listed.
@@ -418,45 +356,36 @@ class Planning:
                 flight, could not be claimed.
             are_on_record: the endings of what is open again.
         """
-        self._selects()
-        eligible, has_enough = len(self._window), self._has_enough
-        after, to = self._versions["events"], poll.latest["events"]
+        plan, to = self._plan, poll.latest["events"]
+        is_eligible, after = plan.select(), plan.versions["events"]
         if (
-            has_enough
+            plan.has_enough
             and after < to
-            and ((poll.is_idle and not is_listed) or (not poll.alive and self._may_others_go_on()))
+            and ((poll.is_idle and not is_listed) or (not poll.alive and plan.may_others_go_on()))
         ):
             self._is_stuck = True
             return False
-        is_awaited = not poll.alive and (is_listed or not eligible)
-        most = min(self._room, self._batch_size * FIRST_BATCHES) if is_awaited else self._room
         new, reached = NOTHING, after
-        if after < to and eligible < most and not has_enough:
-            found = self._arrivals.read(after=after, to=to, limit=most - eligible)
+        limit = plan.missing(are_first=not poll.alive and (is_listed or not is_eligible))
+        if after < to and limit:
+            found = self._arrivals.read(after=after, to=to, limit=limit)
             if found is None:
                 return False
             reached = found.to
-            new = self._left_out.none_behind(
+            new = plan.left_out.none_behind(
                 self._ours(found), self._outbox.policies_in_force, self._timing
             )
-            if self._left_out.again_at <= self._clock.monotonic():  # something is too old already
+            if plan.left_out.again_at <= self._clock.monotonic():  # something is too old already
                 self._is_stuck = True
                 return False
             self._freshness.planned(found.rows.num_rows)
-        requeued = self._requeued if are_on_record else []
-        if new.num_rows or requeued:
-            if are_on_record:
-                self._requeued, self._blocked = [], set()
-            self._hold(in_order(joined(self._window.left(), *requeued, new)))
-        self._has_more = reached < to
-        self._versions = {**poll.latest, "events": reached}
-        self._note_next_due()
+        plan.add(
+            new,
+            versions={**poll.latest, "events": reached},
+            has_more=reached < to,
+            are_on_record=are_on_record,
+        )
         return True
-
-    def _may_others_go_on(self) -> bool:
-        """Say whether there are destinations for which nothing in the window is eligible."""
-        planned = self._window.destinations()
-        return self._isolation.has_others(name for to in planned for name in to.split("|"))
 
     def _ours(self, found: Added) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
@@ -475,22 +404,12 @@ class Planning:
             )
         )
 
-    def _note_next_due(self) -> None:
-        """Note when the next poll may be of use, with the window as it is."""
-        has_work = self.has_work  # before `next_change`, which tells of the last selection
-        change = self._window.next_change
-        self._timing.next_due = self._left_out.again_at
-        if change is not None:
-            self._timing.due_no_later(self._timing.instant_of(change))
-        if self._has_more and not has_work:  # none of what was read is due
-            self._timing.next_due = self._clock.monotonic()
-
     def _begin_with_nothing(self, poll: _Poll) -> None:
         """Begin with an empty window, if a relay that has not polled yet finds nothing open but new
         events. The projection says so if it has seen all transitions and kills, and no command
         waits that may open something.
         """
-        if self._policy_version:
+        if self._has_begun:
             return
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
@@ -511,9 +430,9 @@ class Planning:
             self._isolation.reload()
             self._commands_seen = poll.latest["commands"]
         self._outbox.logs.catch_up(poll.latest["transitions"])
-        self._policy_version = self._outbox.policies_in_force.version
-        self._versions = {**poll.latest, "events": seen.versions["events"]}
-        self._is_whole = True
+        versions = {**poll.latest, "events": seen.versions["events"]}
+        self._plan.hold(NOTHING, LeftOut(), versions=versions, is_whole=True, has_others=False)
+        self._has_begun = True
 
     # --- list --------------------------------------------------------------------------------
 
@@ -540,11 +459,11 @@ class Planning:
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
         self._apply_commands(poll)
-        if self._begins_epoch():  # an append has lost to the end of the former one
+        if self._enter_epoch():  # an append has lost to the end of the former one
             return None
         opened, seen = self._opened_since(seen, opened, poll.latest), self._outbox.logs.positions
         self._listing.end_claims(opened, in_flight=poll.alive, answered_to=poll.asked_at)
-        if self._begins_epoch():
+        if self._enter_epoch():
             return None
         opened = self._opened_since(seen, opened, poll.latest)
         self._is_stuck = self._is_stuck and opened.found.listable > self._room
@@ -554,7 +473,7 @@ class Planning:
             )
             self._take(listed, opened, alive=poll.alive)
             poll.latest = dict(opened.versions)
-            if not self._is_whole or self._follow(poll, is_listed=True):
+            if not self._plan.is_whole or self._follow(poll, is_listed=True):
                 break
         return opened
 
@@ -571,17 +490,20 @@ class Planning:
         return self._listing.open({**now, "commands": latest["commands"]}, at=at)
 
     def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
-        """Make the window of what was listed."""
+        """Make the plan of what was listed."""
         self.forget()
-        self._left_out = listed.left_out
-        self._hold(listed.rows)
-        self._is_whole = listed.reached is not None
-        self._versions = dict(opened.versions)
+        versions, is_whole = dict(opened.versions), listed.reached is not None
         if listed.reached is not None:
-            self._versions["events"] = listed.reached
-        self._has_others = any(one["claim_id"] not in alive for one in opened.found.claims)
-        self._policy_version = self._outbox.policies_in_force.version
-        if not self._is_whole:
+            versions["events"] = listed.reached
+        self._plan.hold(
+            listed.rows,
+            listed.left_out,
+            versions=versions,
+            is_whole=is_whole,
+            has_others=any(one["claim_id"] not in alive for one in opened.found.claims),
+        )
+        self._has_begun = True
+        if not is_whole:
             self._note(opened)
 
     def _note(self, opened: Opened) -> None:
@@ -598,7 +520,7 @@ class Planning:
             waits.append((found.next_due - self._clock.now()).total_seconds())
         self._standby.polled(leases)
         now = self._clock.monotonic()
-        self._timing.next_due = min([self._left_out.again_at, *(now + wait for wait in waits)])
+        self._timing.next_due = min([self._plan.left_out.again_at, *(now + wait for wait in waits)])
 
     # --- lanes, other relays, commands ---------------------------------------------------------
 
@@ -623,7 +545,7 @@ class Planning:
     def _has_owner(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
         return not takes_over and self._standby.has_owner(claims)
 
-    def _begins_epoch(self) -> bool:
+    def _enter_epoch(self) -> bool:
         """Forget what was true of the lanes of another epoch; say whether there is a new one."""
         if self._outbox.logs.epoch == self._epoch:
             return False
@@ -681,9 +603,9 @@ class Planning:
             poll: has the versions after that, in the end.
         """
         latest = poll.latest
-        asked, seen = latest["commands"], self._versions.get("commands", latest["commands"])
+        asked, seen = latest["commands"], self._plan.versions.get("commands", latest["commands"])
         if (
-            not self._is_whole
+            not self._plan.is_whole
             or self._stands_by
             or asked <= seen
             or not Commands(self._outbox).are_of_items(after=seen, to=asked)
@@ -692,12 +614,12 @@ class Planning:
         passed = self._outbox.logs.passed(self._share.owned)
         self._outbox.apply_commands(to=asked)
         self._commands_seen = asked
-        if self._begins_epoch():
+        if self._enter_epoch():
             return False
         if self._outbox.logs.passed(self._share.owned) != passed:
             self.forget()  # the position has moved past what others have appended
         else:
-            self._versions["commands"] = asked
+            self._plan.versions["commands"] = asked
         now = self._outbox.projection.latest_versions()
         self._standby.saw(now["transitions"])  # what has come meanwhile was not there before
         # What operators have asked for meanwhile is for the next poll.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +12,19 @@ STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, oper
 STALE_FACTOR: Final = 10.0  # but polling takes at most this share of the time
 LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
 NEWS_SECONDS: Final = 0.1  # and where that is all that has to be asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spare:
+    """What could go beside what is in flight, while no claim can be cut of what is planned.
+
+    Args:
+        is_idle: something slow is in flight, and another destination has nothing planned.
+        has_slot: one claim more could be in flight.
+    """
+
+    is_idle: bool
+    has_slot: bool
 
 
 class Timing:
@@ -71,6 +85,10 @@ class Timing:
     def now(self) -> datetime:
         """Return the current instant."""
         return self._clock.now()
+
+    def monotonic(self) -> float:
+        """Return the current instant in monotonic seconds."""
+        return self._clock.monotonic()
 
     def instant_of(self, at: datetime) -> float:
         """Return when a time of the clock is reached.

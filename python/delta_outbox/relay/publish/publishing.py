@@ -157,7 +157,7 @@ class Publishing:
         claim: Claim,
         *,
         seconds: float | None = None,
-        tasks: int = 0,
+        slices: int = 0,
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
@@ -167,10 +167,10 @@ class Publishing:
         Args:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
-            tasks: how many may publish at once; 0: as many as there are.
+            slices: in how many it is published; 0 for as many as are published at once.
         """
         unsent: dict[int, EndOfClaim] = {}
-        slices = tasks or self._parallelism
+        slices = slices or self._parallelism
         routed, unroutable, behind = sendable(route_claim(claim, slices=slices))
         for position in unroutable:
             unsent[position] = Rejected(error="the route names a value that the event lacks")

@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif given.docs:
         given.docs.mkdir(parents=True, exist_ok=True)
         (given.docs / "soak.md").write_text(page(report), encoding="utf-8")
-    _say(f"{'every promise was kept' if report['kept'] else 'NOT KEPT'}: {file}")
+    kept = "NOT KEPT" if any(report["violations"].values()) else "every promise was kept"
+    _say(f"{kept}{'' if ended else ' so far'}: {file}")
     return 0 if report["kept"] else 1
 
 

@@ -227,7 +227,7 @@ def test_an_ending_and_an_expiry_in_every_order(store: Store, tmp_path: Path) ->
 
 
 def _end(owner: Outbox, claim: Claim, gate: Gate) -> None:
-    stop_before(owner.log, "news", gate)
+    stop_before(owner.log, "still_live", gate)
     stop_before(owner.log, "append", gate)
     owner.end(claim, [Delivered()] * 2)
 

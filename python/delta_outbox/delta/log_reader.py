@@ -35,7 +35,7 @@ from delta_outbox.delta.files.event_files import (
     read_files,
     with_locations,
 )
-from delta_outbox.delta.files.log_state import LogState, state_of
+from delta_outbox.delta.files.log_state import state_here
 from delta_outbox.delta.frames import frame_of
 
 if TYPE_CHECKING:
@@ -313,8 +313,8 @@ class LogReader:
             log: its full name.
             app_id: under which Delta keeps one version per append.
         """
-        state = self._state(log)
-        return None if state is None else state.numbers.get(app_id)
+        here = state_here(self._history, log)
+        return None if here is None else here[1].numbers.get(app_id)
 
     def _ask(
         self,
@@ -359,15 +359,8 @@ class LogReader:
 
     def _readable(self, log: str) -> Path | None:
         """Return where Delta keeps a log of which files can be read; None if that is Spark's."""
-        state = self._state(log)
-        return self._history.folder(log) if state is not None and state.is_readable else None
-
-    def _state(self, log: str) -> LogState | None:
-        folder = self._history.folder(log)
-        newest = None if folder is None else self._history.newest(log)
-        if folder is None or newest is None:
-            return None
-        return state_of(folder, newest.version)
+        here = state_here(self._history, log)
+        return here[0] if here is not None and here[1].is_readable else None
 
     def _from_feed(
         self, log: str, after: int, to: int, columns: Sequence[str], *, limit: int | None = None

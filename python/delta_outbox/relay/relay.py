@@ -142,7 +142,7 @@ class Relay:
         def work() -> None:
             unread = mode is Mode.ONCE  # its batch is of what follows from all that is on record
             while unread and not stop.is_set():
-                unread = self._followed(stop).more
+                unread = self._followed(run).more
             self._loop(run)
 
         self._run_to_its_end(
@@ -316,15 +316,15 @@ class Relay:
             return True
         if not self._planning.is_all_done and run.waits(self._planning.seconds_to_wait()):
             return False
-        followed = self._followed(run.stop)
+        followed = self._followed(run)
         return not (followed.wrote or followed.more)
 
-    def _followed(self, stop: threading.Event) -> Followed:
+    def _followed(self, run: Run) -> Followed:
         """Wait until what follows in workflows is written once more, or until told to stop."""
         answer = self._tasks.follow()
         while not wait([answer], COMPLETION_SECONDS).done:
             self._beat()
-            if stop.is_set():
+            if run.stop.is_set():
                 return Followed(wrote=False, more=True)
         return answer.result()
 

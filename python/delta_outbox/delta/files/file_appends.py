@@ -33,7 +33,7 @@ from delta_outbox.delta.files.log_state import (
     TableForm,
     followed,
     note_commit,
-    state_of,
+    state_here,
 )
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import broken
@@ -76,13 +76,11 @@ class FileAppends:
         Returns:
             False where the append is Spark's to make; no row was written.
         """
-        history = CommitHistory(self._spark)
-        folder = history.folder(table)
-        newest = None if folder is None else history.newest(table)
-        if folder is None or newest is None:
+        here = state_here(CommitHistory(self._spark), table)
+        if here is None:
             return False
-        state = state_of(folder, newest.version)
-        if state is None or not _takes(table, state, rows):
+        folder, state = here
+        if not _takes(table, state, rows):
             return False
         store = _store_of(self._spark, folder)
         if store is None:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.tables import FORMAT_PROPERTY
+from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import NO_ROW_ID, read_commit, row_id_of
 from delta_outbox.delta.files.row_checks import condition
 from delta_outbox.runtime.log_folder import (
@@ -165,6 +166,22 @@ def state_of(folder: Path, newest: int) -> LogState | None:
     if state is not None:
         _known[folder] = state
     return state
+
+
+def state_here(history: CommitHistory, table: str) -> tuple[Path, LogState] | None:
+    """Return where Delta keeps the log of a table, and what is known of it at its newest commit;
+    None if the log is not on this machine, or does not tell.
+
+    Args:
+        history: of the tables of a Spark.
+        table: its full name.
+    """
+    folder = history.folder(table)
+    newest = None if folder is None else history.newest(table)
+    if folder is None or newest is None:
+        return None
+    state = state_of(folder, newest.version)
+    return None if state is None else (folder, state)
 
 
 def _from_checksum(folder: Path, newest: int) -> LogState | None:

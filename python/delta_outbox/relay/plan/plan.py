@@ -20,6 +20,7 @@ from delta_outbox.store.store import Store
 
 FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
 NOTHING: Final = DELIVERIES.empty_table()
+_EMPTY: Final = Window(NOTHING, PolicySet(policies=()), batch_size=1)
 
 
 class Plan:
@@ -38,11 +39,12 @@ class Plan:
         self, outbox: Store, isolation: Isolation, timing: Timing, *, batch_size: int, room: int
     ) -> None:
         self._outbox = outbox
+        self._clock = outbox.clock
         self._isolation = isolation
         self._timing = timing
         self._batch_size = batch_size
         self._room = room
-        self.window = Window(NOTHING, PolicySet(policies=()), batch_size=1)
+        self.window = _EMPTY
         self.left_out = LeftOut()
         self.versions: dict[str, int] = {}
         """Of the logs, that it shows."""
@@ -139,13 +141,13 @@ class Plan:
         if change is not None:
             self._timing.due_no_later(self._timing.instant_of(change))
         if self.has_more and not has_work:  # none of what was read is due
-            self._timing.next_due = self._timing.monotonic()
+            self._timing.next_due = self._clock.monotonic()
 
     # --- what it tells -----------------------------------------------------------------------
 
     def select(self) -> bool:
         """Select what may be claimed now; say whether something may."""
-        return self.window.select(now=self._timing.now(), unavailable=self._isolation.unavailable())
+        return self.window.select(now=self._clock.now(), unavailable=self._isolation.unavailable())
 
     def has_work(self) -> bool:
         """Say whether something may be claimed now, or is to be ended unsent."""

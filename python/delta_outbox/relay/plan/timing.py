@@ -86,10 +86,6 @@ class Timing:
         """Return the current instant."""
         return self._clock.now()
 
-    def monotonic(self) -> float:
-        """Return the current instant in monotonic seconds."""
-        return self._clock.monotonic()
-
     def instant_of(self, at: datetime) -> float:
         """Return when a time of the clock is reached.
 

@@ -66,11 +66,14 @@ DELIVERIES: Final = pa.schema(
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor the payload has told it; see
 relay/publish/event_places.py; blocks: it is not PENDING, and only blocks what comes after it in its
-order scope, because somebody has claimed it, or because it is DEAD and holds its key."""
+order scope, because somebody has claimed it, or because it is DEAD and holds its key; available_at:
+of what is claimed, when the lease is over; null of what is DEAD."""
 
 _MADE: Final = {
     "started_at": "greatest(appended_at, scheduled_at, replayed_at) as started_at",
     "blocks": "state <> 'PENDING' as blocks",
+    "available_at": "case state when 'PENDING' then available_at "
+    "when 'CLAIMED' then lease_expires_at end as available_at",
 }
 # twin: macros/eligibility/age_from.sql::age_from
 COLUMNS: Final = ", ".join(_MADE.get(name, name) for name in DELIVERIES.names)
@@ -209,11 +212,14 @@ def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datet
         policies: the delivery policies in force.
         now: the current instant.
     """
-    # The read view shows the counters after the claim; a claim is made of those before it.
-    before = pc.subtract(rows["attempts"], pa.scalar(1, pa.int32()))
+    # The read view shows them as they are after the claim; a claim is made of what was before it.
+    before = {
+        "attempts": pc.subtract(rows["attempts"], pa.scalar(1, pa.int32())),
+        "blocks": pa.repeat(pa.scalar(False), rows.num_rows),
+    }
     return Claim(
         claim_id=claim_id,
-        deliveries=rows.set_column(rows.schema.get_field_index("attempts"), "attempts", before),
+        deliveries=_with(rows, before),
         policies=ClaimPolicies.by_type(rows["event_type"], policies),
         policy_version=policies.version,
         claimed_at=now,
@@ -279,11 +285,16 @@ def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
         "suspect": endings["suspect"],
         "available_at": endings["available_at"],
     }
-    for name, column in after.items():
+    return _with(table, after)
+
+
+def _with(deliveries: pa.Table, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    """Return deliveries with other values in some columns."""
+    for name, column in columns.items():
         field = DELIVERIES.field(name)
-        index = table.schema.get_field_index(name)
-        table = table.set_column(index, field, column.cast(field.type))
-    return table
+        index = deliveries.schema.get_field_index(name)
+        deliveries = deliveries.set_column(index, field, column.cast(field.type))
+    return deliveries
 
 
 def left_after(deliveries: pa.Table, endings: pa.Table, policies: PolicySet) -> pa.Table:
@@ -307,9 +318,12 @@ def left_after(deliveries: pa.Table, endings: pa.Table, policies: PolicySet) -> 
         return left
     dead = deliveries.filter(by_itself)
     dead = dead.filter(ClaimPolicies.by_type(dead["event_type"], policies).hold)
-    blocks = pa.repeat(pa.scalar(True), dead.num_rows)
-    index = dead.schema.get_field_index("blocks")
-    return joined(left, dead.set_column(index, DELIVERIES.field("blocks"), blocks))
+    count = dead.num_rows
+    holds = {
+        "blocks": pa.repeat(pa.scalar(True), count),
+        "available_at": pa.nulls(count, _INSTANT),
+    }
+    return joined(left, _with(dead, holds))
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

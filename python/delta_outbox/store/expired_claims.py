@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +19,12 @@ from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
     OPEN_ITEM,
+    Claim,
     decide_endings,
     ending_rows,
     held_claim,
+    joined,
+    left_after,
 )
 from delta_outbox.lifecycle.endings import EndOfClaim, killed_text
 from delta_outbox.lifecycle.policy import PolicySet
@@ -40,6 +43,29 @@ WORKERS: Final[set[str]] = set()
 """The workers of this process. Where it has the home for itself, every other one is gone."""
 
 ITEMS_AT_ONCE: Final = 1000  # ended per poll
+
+HELD: Final = pa.schema(
+    [
+        *DELIVERIES,
+        ("claim_id", pa.string()),
+        ("claim_size", pa.int32()),
+        ("claimed_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""A delivery under a claim, as the read view shows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What ending claims has come to.
+
+    Args:
+        count: deliveries that were under them, and no longer are.
+        left: what a window may need of them, as `left_after` returns it.
+    """
+
+    count: int
+    left: pa.Table
 
 
 class ExpiredClaims:
@@ -156,28 +182,56 @@ class ExpiredClaims:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
+        return self.end(self.held(read_view, claim_ids), asked=asked).count
+
+    def held(self, read_view: DataFrame, claim_ids: Collection[str]) -> pa.Table:
+        """Return the deliveries under some claims.
+
+        Args:
+            read_view: the open deliveries.
+            claim_ids: the claims, from `overview`.
+
+        Returns:
+            Columns of `claims.DELIVERIES`, claim_id, claim_size and claimed_at, in no order.
+        """
         from pyspark.sql import functions as sf
 
-        self.has_unresolved = False
         if not claim_ids:
-            return 0
+            return HELD.empty_table()
         read_view.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
             "outbox_held_deliveries"
         )
-        held = self._spark.sql(
-            f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
-        ).toArrow()
+        return (
+            self._spark.sql(
+                f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
+            )
+            .toArrow()
+            .cast(HELD)
+        )
+
+    def end(self, held: pa.Table, *, asked: Mapping[str, Mapping[str, Any]] | None = None) -> Ended:
+        """End claims because their leases are over, as `expire` does.
+
+        Args:
+            held: their deliveries, as `held` returns them.
+            asked: as `expire` takes it.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
         held, results, self.has_unresolved = self._unknown_results.of_held(held)
-        rows = []
+        rows, left = [], [DELIVERIES.empty_table()]
         for claim_id in held["claim_id"].unique().to_pylist():
             request = (asked or {}).get(claim_id, {})
             of_claim = pc.equal(held["claim_id"], claim_id)
             its, ends = held.filter(of_claim), list(compress(results, of_claim.to_pylist()))
-            rows.append(self._expired(its, claim_id, ends, **request))
+            claim, ended = self._expired(its, claim_id, ends, **request)
+            rows.append(ended)
+            left.append(left_after(claim.deliveries, ended, self._policies()))
             logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
         if rows:
             self._logs.append_endings(pa.concat_tables(rows, promote_options="default"))
-        return int(held.num_rows)
+        return Ended(count=int(held.num_rows), left=joined(*left))
 
     def end_items(self, read_view: DataFrame, *, answered_to: datetime | None = None) -> int:
         """End items that an operator has killed, and items that are over without an answer; returns
@@ -222,12 +276,12 @@ class ExpiredClaims:
         *,
         actor: str | None = None,
         command_id: str | None = None,
-    ) -> pa.Table:
-        """Return the transitions that end a claim because its lease is over."""
+    ) -> tuple[Claim, pa.Table]:
+        """Return a claim whose lease is over, and the transitions that end it."""
         now = self._clock.now()
         size = held["claim_size"][0].as_py()
         claim = held_claim(
-            held.select(DELIVERIES.names).cast(DELIVERIES),
+            held.select(DELIVERIES.names),
             claim_id=claim_id,
             policies=self._policies(),
             now=now,
@@ -240,7 +294,7 @@ class ExpiredClaims:
             claim_size=size,
         )
         by_request = [replace(one, actor=actor, command_id=command_id) for one in endings]
-        return ending_rows(claim, by_request, now=now, claim_size=size)
+        return claim, ending_rows(claim, by_request, now=now, claim_size=size)
 
 
 _OF_ITEMS: Final = (

@@ -6,7 +6,7 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -294,6 +294,68 @@ def test_a_lease_that_is_over_is_looked_for_once(new_play: Callable[..., Play]) 
     assert {"PUBLISHED": 3} == play.drain(worker)
 
 
+@pytest.mark.parametrize("behind", [1, 15])
+def test_what_others_have_lost_goes_on(
+    new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """A relay ends the claims of one that is gone by what it has listed before, and claims their
+    events anew. What comes behind them goes then; it is listed if it was more than a window holds.
+    """
+    play = new_play(f"back-{behind}")
+    play.append(("x", "a", None), ("x", None, None))
+    play.planner(play.open("other", play.time), batch_size=1).claim()
+    play.append(*[("x", "a", None)] * behind)
+    outbox = play.open("worker", play.time)
+    worker = play.planner(outbox, batch_size=1)
+    worker.planning.poll(alive=set(), takes_over=True)
+    open_deliveries, listed = outbox.open_deliveries, list[int]()
+
+    def asked(latest: Mapping[str, int]) -> ReadView:
+        listed.append(1)
+        return open_deliveries(latest)
+
+    monkeypatch.setattr(outbox, "open_deliveries", asked)
+    play.time.sleep(LEASE + 1)
+    worker.claim()
+    assert [play.told[0].event_id] == worker.in_flight[0].claim.deliveries["event_id"].to_pylist()
+    assert not listed
+    assert {"PUBLISHED": behind + 2} == play.drain(worker)
+    assert (behind > 10) == bool(listed)
+
+
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_what_others_have_lost_is_ended_once(
+    new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch, is_claimed: bool
+) -> None:
+    """Two relays that see the same lease run out: one ends the claim, and the other, which has
+    decided the same just before, has lost, also if the first one has claimed it anew.
+    """
+    play = new_play(f"both-{is_claimed}")
+    play.append(("x", "a", None), ("x", "a", None))
+    play.planner(play.open("other", play.time), batch_size=1).claim()
+    first = play.planner(play.open("first", play.time), batch_size=1)
+    outbox = play.open("second", play.time)
+    second = play.planner(outbox, batch_size=1)
+    for one in (first, second):
+        one.planning.poll(alive=set(), takes_over=True)
+    play.time.sleep(LEASE + 1)
+    append = outbox.logs.append_endings
+
+    def after_the_first(rows: pa.Table) -> None:
+        if is_claimed:
+            first.claim()
+        else:
+            first.step()
+        append(rows)
+
+    monkeypatch.setattr(outbox.logs, "append_endings", after_the_first)
+    second.step()
+    monkeypatch.undo()
+    ends = [row for row in play.store.transitions(play.name) if row["reason"] == "lease_expired"]
+    assert 1 == len(ends)
+    assert {"PUBLISHED": 2} == play.drain(first if is_claimed else second)
+
+
 def test_who_stands_by_polls_for_no_lease(new_play: Callable[..., Play]) -> None:
     """A relay that leaves the work to another one, while its own claim is in flight, leaves to that
     one also what it has listed before.
@@ -473,7 +535,7 @@ def test_a_lease_that_runs_out_while_it_is_listed_is_asked_for_again(
     opened = listing.open(outbox.projection.latest_versions(), at=play.time.monotonic())
     play.time.sleep(LEASE)
     listed = listing.list_open(opened, room=10, in_flight=set(), leaves_untried=True)
-    assert listed.left_out.again_at < math.inf
+    assert listed.others.over_at < math.inf
     assert {"PUBLISHED": 1} == play.drain(other)
 
 

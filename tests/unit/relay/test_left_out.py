@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.relay.test_window import NOW, eligible, left, rows_of, taken
@@ -110,6 +111,21 @@ def test_what_is_too_old_behind_what_waits_is_listed_when_it_is_due() -> None:
     assert ([], 50.0) == (left(plan), left_out.again_at)
 
 
+@pytest.mark.parametrize(
+    ("lease", "room", "stays"), [(30, ALL, [0, 1, 2]), (30, 0, [0]), (90, ALL, [])]
+)
+def test_what_others_may_lose_within_a_minute_stays(
+    lease: int, room: int, stays: list[int]
+) -> None:
+    """What others have claimed stays if its lease is over within a minute, with what comes behind
+    it as long as there is room; nothing of an order scope stays behind what is left out.
+    """
+    claimed = {"ordering_key": "k", "available_at": NOW + timedelta(seconds=lease), "blocks": True}
+    plan, left_out = window(rows_of([claimed, {"ordering_key": "k"}, claimed])), LeftOut()
+    left_out.cut(plan, room=room, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert stays == left(plan)
+
+
 def test_what_nobody_runs_here_takes_no_place() -> None:
     """Tasks of workflows that a relay does not run fill no window, and count as left open."""
     rows = rows_of([{"event_type": "workflow:w/run"}, {}])
@@ -155,7 +171,8 @@ def test_a_window_that_is_cut_selects_what_the_whole_one_does(
 ) -> None:
     """Whatever waits when a window is cut, and whatever comes then: until it is to be listed again,
     that is eligible, and to be ended, which is without the cut; and no more waits than there is
-    room for.
+    room for. When the claims of others that it still holds come back, it offers nothing that the
+    whole one does not, and what came back as that does.
     """
     table = rows_of([*rows, *(row for row, _ in arrivals)])
     clock, left_out = ManualClock(NOW), LeftOut()
@@ -181,6 +198,25 @@ def test_a_window_that_is_cut_selects_what_the_whole_one_does(
             if left_out.again_at > came + later:
                 at = clock.now() + timedelta(seconds=later)
                 assert _selected(whole, at, closed) == _selected(cut, at, closed)
+        held = taken(cut.left().filter(cut.left()["blocks"]))
+        again = [_given_back(one.left(), held) for one in (whole, cut)]
+        of_whole, of_cut = ({*eligible(window(t, at=clock.now(), closed=closed))} for t in again)
+        assert of_cut <= of_whole
+        assert of_cut & {*held} == of_whole & {*held}
+        scopes = scopes_of(table, POLICIES).to_pylist()
+        assert not [
+            (one, before)
+            for one in of_cut
+            for before in of_whole - of_cut
+            if before < one and scopes[before] == scopes[one] is not None
+        ]
+
+
+def _given_back(deliveries: pa.Table, held: Collection[int]) -> pa.Table:
+    """Return deliveries of which some, that only block, are open again and due."""
+    back = {"blocks": False, "available_at": None}
+    rows = [row | back if int(row["event_id"]) in held else row for row in deliveries.to_pylist()]
+    return pa.Table.from_pylist(rows, deliveries.schema)
 
 
 def _selected(plan: Window, at: datetime, closed: frozenset[str]) -> Sequence[list[int]]:

@@ -64,9 +64,10 @@ class LeftOut:
             timing: the time.
         """
         now = timing.now()
+        soon = now + LATER
         window.select(now=now, unavailable=closed)
-        for until, unavailable in ((now + LATER, _OPEN), (now + LATER, closed), (now, closed)):
-            dropped = window.drop_waiting(until=until, unavailable=unavailable)
+        for until, unavailable in ((soon, _OPEN), (soon, closed), (now, closed)):
+            dropped = window.drop_waiting(until=until, back_by=soon, unavailable=unavailable)
             if dropped is not None:
                 self._has_more = True
                 numbers = np.sort(numbers_of(pa.chunked_array([dropped.scopes])))
@@ -79,6 +80,14 @@ class LeftOut:
             window.select(now=now, unavailable=closed)
             if window.waiting <= room:
                 return
+
+    def holds_any(self, scopes: pa.StringArray) -> bool:
+        """Say whether something is left out of some order scopes.
+
+        Args:
+            scopes: the scopes; None is passed over.
+        """
+        return bool(self._has(numbers_of(pa.chunked_array([scopes.drop_null()]))).any())
 
     def none_behind(self, arrivals: pa.Table, policies: PolicySet, timing: Timing) -> pa.Table:
         """Return the new events that do not come behind something that is left out.

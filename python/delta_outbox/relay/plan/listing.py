@@ -18,6 +18,7 @@ from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.left_out import LeftOut
+from delta_outbox.relay.plan.others_claims import OthersClaims
 from delta_outbox.relay.plan.timing import LOW_SECONDS
 from delta_outbox.store.expired_claims import ITEMS_AT_ONCE
 from delta_outbox.store.leases import LeaseWatch
@@ -57,11 +58,13 @@ class Listed:
         reached: version of the event log. Up to there this is all that is open, but for what is
             left out; behind it nothing has been tried. None if it is only the first of it.
         left_out: what is.
+        others: what others have claimed.
     """
 
     rows: pa.Table
     reached: int | None
     left_out: LeftOut
+    others: OthersClaims
 
 
 class Listing:
@@ -92,9 +95,6 @@ class Listing:
         self.is_unresolved = False
         """Whether claims that are over have to stay as they are for now."""
         self._has_more_over = False  # items, than were ended at once
-        self.lease_over_at = NEVER
-        """When to list again because the first claim of others can be ended, in monotonic
-        seconds."""
 
     def open(self, latest: Mapping[str, int], *, at: float, since: float | None = None) -> Opened:
         """Return what is open.
@@ -104,7 +104,6 @@ class Listing:
             at: monotonic seconds at which these were the latest.
             since: monotonic seconds at which the transition log was first seen so.
         """
-        self.lease_over_at = NEVER
         view = self._outbox.open_deliveries(latest)
         everything, ours = view.frame, self._share.of(view.frame)
         found = self._outbox.deliveries.overview(ours)
@@ -149,11 +148,13 @@ class Listing:
         Args:
             found: what is open, as it was observed.
         """
-        left = self._of_claims(found)
-        if found.items_over is not None:
-            item = (found.items_over - self._outbox.clock.now()).total_seconds()
-            left.append(max(item, 0.0 if self._has_more_over else ITEMS_PAUSE))
-        return left
+        return [*self._of_claims(found), *self._of_items(found)]
+
+    def _of_items(self, found: Overview) -> list[float]:
+        if found.items_over is None:
+            return []
+        item = (found.items_over - self._outbox.clock.now()).total_seconds()
+        return [max(item, 0.0 if self._has_more_over else ITEMS_PAUSE)]
 
     def _of_claims(self, found: Overview) -> list[float]:
         left = [
@@ -190,8 +191,12 @@ class Listing:
         if fits:
             rows = deliveries.listed(view, limit=room, in_flight=in_flight, until=found.soon)
             if rows is not None:
-                left_out = LeftOut(again_at=self._again_at(found, due=found.next_later))
-                return Listed(rows=in_order(rows), reached=reached, left_out=left_out)
+                others = self._others(opened, in_flight=in_flight, is_whole=True)
+                again_at = self._again_at(found, others, due=found.next_later)
+                left_out = LeftOut(again_at=again_at)
+                return Listed(
+                    rows=in_order(rows), reached=reached, left_out=left_out, others=others
+                )
         if self._isolation.is_isolated:  # what is far behind may be for a destination of its own
             view, reached, counts = opened.ours, opened.versions["events"], None
         if in_flight:  # what is ours and in flight keeps its order itself
@@ -205,27 +210,46 @@ class Listing:
             per_destination=apart,
             counts=counts,
         )
+        others = self._others(opened, in_flight=in_flight, is_whole=first.is_all)
         left_out = LeftOut(
             first.blocked,
-            again_at=self._again_at(found, due=first.next_due),
+            again_at=self._again_at(found, others, due=first.next_due),
             unavailable=apart.unavailable if apart else frozenset(),
             has_more=first.rows.num_rows < found.listable,
         )
-        return Listed(rows=first.rows, reached=reached if first.is_all else None, left_out=left_out)
+        return Listed(
+            rows=first.rows,
+            reached=reached if first.is_all else None,
+            left_out=left_out,
+            others=others,
+        )
 
-    def _again_at(self, found: Overview, *, due: datetime | None) -> float:
-        """Return when to list again, in monotonic seconds, and note how far that is because of the
-        claims of others.
+    def _others(self, opened: Opened, *, in_flight: Set[str], is_whole: bool) -> OthersClaims:
+        """Return the claims of others; with what is under them, if the window holds all that is
+        open and they can be ended.
+        """
+        claims = [one for one in opened.found.claims if one["claim_id"] not in in_flight]
+        held = None
+        if is_whole and not self.is_unresolved:
+            ids = [str(one["claim_id"]) for one in claims]
+            held = self._outbox.expired_claims.held(opened.ours, ids)
+        # A lease may have run out since the claims that are over were ended.
+        first = max(min(self._of_claims(opened.found), default=NEVER), LOW_SECONDS)
+        over_at = self._outbox.clock.monotonic() + first
+        return OthersClaims(claims=claims, held=held, over_at=over_at)
+
+    def _again_at(self, found: Overview, others: OthersClaims, *, due: datetime | None) -> float:
+        """Return when to list again, in monotonic seconds.
 
         Args:
             found: what is open.
+            others: what others have claimed of it.
             due: when the first is due of what is left out.
         """
         clock = self._outbox.clock
-        # A lease may have run out since the claims that are over were ended.
-        waits = [max(seconds, LOW_SECONDS) for seconds in self.leases_left(found)]
-        first = max(min(self._of_claims(found), default=NEVER), LOW_SECONDS)
-        self.lease_over_at = clock.monotonic() + first
+        waits = [max(seconds, LOW_SECONDS) for seconds in self._of_items(found)]
+        if others.held is None:
+            waits.append(others.over_at - clock.monotonic())
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
         if due is not None:

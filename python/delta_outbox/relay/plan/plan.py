@@ -6,14 +6,16 @@ from collections.abc import Mapping, Set
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.delta.log_reader import LogReader
-from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
+from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined, without
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.left_out import LeftOut
-from delta_outbox.relay.plan.timing import Timing
+from delta_outbox.relay.plan.others_claims import OthersClaims, Released
+from delta_outbox.relay.plan.timing import STALE_SECONDS, Timing
 from delta_outbox.relay.plan.window import Window
 from delta_outbox.relay.publish.event_places import with_sizes
 from delta_outbox.store.store import Store
@@ -50,8 +52,8 @@ class Plan:
         """Of the logs, that it shows."""
         self.is_whole = False
         """Whether the window holds all that is open up to there, but for what is left out."""
-        self.has_others = False
-        """Whether others had claims when it was listed."""
+        self.others = OthersClaims()
+        """What others have claimed."""
         self.has_more = False
         """Whether events were left unread."""
         self.policy_version = ""
@@ -67,7 +69,7 @@ class Plan:
         *,
         versions: Mapping[str, int],
         is_whole: bool,
-        has_others: bool,
+        others: OthersClaims,
     ) -> None:
         """Take what was listed.
 
@@ -76,12 +78,12 @@ class Plan:
             left_out: what is, of what is open.
             versions: of the logs.
             is_whole: that is all, but for what is left out.
-            has_others: others have claims.
+            others: what others have claimed.
         """
         self.left_out = left_out
         self._fill(deliveries)
         self.versions, self.is_whole = dict(versions), is_whole
-        self.has_others = has_others
+        self.others = others
         self.policy_version = self._outbox.policies_in_force.version
 
     def add(
@@ -114,6 +116,37 @@ class Plan:
         self._blocked |= scopes
         self.window.block(scopes)
 
+    def release(self, released: Released, *, others: OthersClaims) -> bool:
+        """Take in what is left of claims of others that have been ended; False if it was left out,
+        so that all has to be listed: something may come before it. What was left out behind it is
+        listed a little later.
+
+        Args:
+            released: that; it is on record.
+            others: what others have still claimed.
+        """
+        policies, left = self._outbox.policies_in_force, self.window.left()
+        blocking = left.filter(left["blocks"])
+        unheld = without(released.left, blocking)
+        free = unheld.filter(scopes_of(unheld, policies).is_null())
+        if free.num_rows < unheld.num_rows:
+            return False
+        if self.left_out.holds_any(scopes_of(released.left, policies)):
+            self.left_out.list_by(self._clock.monotonic() + STALE_SECONDS)
+        self.others = others
+        self._fill(
+            in_order(
+                joined(
+                    left.filter(pc.invert(left["blocks"])),
+                    without(blocking, released.deliveries),
+                    without(released.left, unheld),
+                    free,
+                )
+            )
+        )
+        self._note_next_due()
+        return True
+
     def _fill(self, deliveries: pa.Table) -> None:
         """Make the window of deliveries, in order."""
         outbox, epoch = self._outbox, self._outbox.logs.epoch
@@ -137,7 +170,7 @@ class Plan:
         """Note when the next poll may be of use, with the window as it is."""
         has_work = self.has_work()  # before `next_change`, which tells of the last selection
         change = self.window.next_change
-        self._timing.next_due = self.left_out.again_at
+        self._timing.next_due = min(self.left_out.again_at, self.others.over_at)
         if change is not None:
             self._timing.due_no_later(self._timing.instant_of(change))
         if self.has_more and not has_work:  # none of what was read is due
@@ -177,7 +210,7 @@ class Plan:
     @property
     def is_all_done(self) -> bool:
         """Say whether nothing is left of all that was open."""
-        is_more = self.left_out.is_any or self._requeued or self.has_more or self.has_others
+        is_more = self.left_out.is_any or self._requeued or self.has_more or self.others.claims
         return self.is_whole and self.window.is_over and not is_more
 
     def follows(self, latest: Mapping[str, int], *, at: float, lanes: Set[int]) -> bool:

@@ -7,7 +7,7 @@ others, what was planned before is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -27,6 +27,7 @@ from delta_outbox.relay.plan.freshness import Freshness
 from delta_outbox.relay.plan.lane_share import LaneShare, OtherLanes
 from delta_outbox.relay.plan.left_out import LeftOut
 from delta_outbox.relay.plan.listing import Listed, Listing, Opened
+from delta_outbox.relay.plan.others_claims import OthersClaims
 from delta_outbox.relay.plan.plan import NOTHING, Plan
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.plan.timing import Spare, Timing
@@ -167,7 +168,7 @@ class Planning:
         """
         if spare is None or spare.is_idle:
             return self.select() is None or not self._is_fresh
-        if self._clock.monotonic() >= self._listing.lease_over_at:
+        if self._clock.monotonic() >= self._plan.others.over_at:
             return True
         return self._timing.is_over(has_plan=not self.awaits_news(spare))
 
@@ -288,7 +289,7 @@ class Planning:
         elif not self._has_begun:
             self._stands_by = self._has_owner([], takes_over=poll.takes_over)
         self._begin_with_nothing(poll)
-        if not self._apply_to_items(poll):
+        if not (self._apply_to_items(poll) and self._end_claims_of_others(poll)):
             self._timing.end(poll.started)
             return False
         follows, end = self._follows(poll), None
@@ -431,7 +432,7 @@ class Planning:
             self._commands_seen = poll.latest["commands"]
         self._outbox.logs.catch_up(poll.latest["transitions"])
         versions = {**poll.latest, "events": seen.versions["events"]}
-        self._plan.hold(NOTHING, LeftOut(), versions=versions, is_whole=True, has_others=False)
+        self._plan.hold(NOTHING, LeftOut(), versions=versions, is_whole=True, others=OthersClaims())
         self._has_begun = True
 
     # --- list --------------------------------------------------------------------------------
@@ -451,8 +452,9 @@ class Planning:
         self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=poll.takes_over)
         if self._stands_by:
             left_out = LeftOut(unavailable=self._isolation.unavailable())
-            nothing = Listed(rows=NOTHING, reached=None, left_out=left_out)
-            self._take(nothing, opened, alive=poll.alive)
+            others = OthersClaims(claims=opened.found.claims)
+            nothing = Listed(rows=NOTHING, reached=None, left_out=left_out, others=others)
+            self._take(nothing, opened)
             return opened
         if stood_by:
             self._isolation.follow()  # the other one may have left a breaker open
@@ -471,7 +473,7 @@ class Planning:
             listed = self._listing.list_open(
                 opened, room=self._room, in_flight=poll.alive, leaves_untried=leaves_untried
             )
-            self._take(listed, opened, alive=poll.alive)
+            self._take(listed, opened)
             poll.latest = dict(opened.versions)
             if not self._plan.is_whole or self._follow(poll, is_listed=True):
                 break
@@ -489,7 +491,7 @@ class Planning:
         at, now = self._outbox.clock.monotonic(), self._outbox.projection.latest_versions()
         return self._listing.open({**now, "commands": latest["commands"]}, at=at)
 
-    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
+    def _take(self, listed: Listed, opened: Opened) -> None:
         """Make the plan of what was listed."""
         self.forget()
         versions, is_whole = dict(opened.versions), listed.reached is not None
@@ -500,7 +502,7 @@ class Planning:
             listed.left_out,
             versions=versions,
             is_whole=is_whole,
-            has_others=any(one["claim_id"] not in alive for one in opened.found.claims),
+            others=listed.others,
         )
         self._has_begun = True
         if not is_whole:
@@ -598,9 +600,6 @@ class Planning:
         """Apply what people say of items, if nothing else is asked for; False if the epoch has
         ended meanwhile. The window holds no item that a person has, and nothing waits in order
         behind one, so it stays as it is.
-
-        Args:
-            poll: has the versions after that, in the end.
         """
         latest = poll.latest
         asked, seen = latest["commands"], self._plan.versions.get("commands", latest["commands"])
@@ -611,19 +610,52 @@ class Planning:
             or not Commands(self._outbox).are_of_items(after=seen, to=asked)
         ):
             return True
+
+        def apply() -> None:
+            self._outbox.apply_commands(to=asked)
+            self._commands_seen = self._plan.versions["commands"] = asked
+
+        return self._append(poll, apply)
+
+    def _end_claims_of_others(self, poll: _Poll) -> bool:
+        """End the claims of others that are over, by what was listed of them; False if the epoch
+        has ended meanwhile. As long as the plan follows, nobody else has.
+        """
+        plan = self._plan
+        if (
+            poll.started < plan.others.over_at
+            or plan.others.held is None
+            or not self._follows(poll)
+        ):
+            return True
+
+        def end() -> None:
+            released = plan.others.release(
+                self._outbox.expired_claims, self._leases, at=poll.started, in_flight=poll.alive
+            )
+            others = plan.others.without(released, self._leases, now=self._clock.monotonic())
+            if not (plan.release(released, others=others) and released.is_all):
+                self.forget()
+
+        return self._append(poll, end)
+
+    def _append(self, poll: _Poll, append: Callable[[], None]) -> bool:
+        """Append something that the plan takes in; False if the epoch has ended meanwhile.
+
+        Args:
+            poll: has the versions after that, in the end.
+            append: does it.
+        """
         passed = self._outbox.logs.passed(self._share.owned)
-        self._outbox.apply_commands(to=asked)
-        self._commands_seen = asked
+        append()
         if self._enter_epoch():
             return False
         if self._outbox.logs.passed(self._share.owned) != passed:
             self.forget()  # the position has moved past what others have appended
-        else:
-            self._plan.versions["commands"] = asked
         now = self._outbox.projection.latest_versions()
         self._standby.saw(now["transitions"])  # what has come meanwhile was not there before
         # What operators have asked for meanwhile is for the next poll.
-        poll.latest = {**now, "commands": asked}
+        poll.latest = {**now, "commands": poll.latest["commands"]}
         return True
 
     # --- the end -----------------------------------------------------------------------------

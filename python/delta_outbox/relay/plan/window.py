@@ -96,7 +96,8 @@ class Window:
         self._group = _groups(deliveries)
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
         self._expires = expiry_of(deliveries, kinds)
-        self._due[blocks] = self._expires[blocks] = _NEVER
+        self._back = _micros(deliveries["available_at"], otherwise=_NEVER)  # from others
+        self._back[~blocks] = self._due[blocks] = self._expires[blocks] = _NEVER
         self._is_served = mask_of(kinds.column(lambda one: one is not UNSERVED, pa.bool_()))
         self._lets_go = self._is_killed | ~mask_of(kinds.hold)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
@@ -126,18 +127,30 @@ class Window:
             self._selected_until = self._next_change(at)
         return bool(self._eligible.any())
 
-    def drop_waiting(self, *, until: datetime, unavailable: Collection[str] = ()) -> Dropped | None:
+    def drop_waiting(
+        self,
+        *,
+        until: datetime,
+        back_by: datetime,
+        unavailable: Collection[str] = (),
+    ) -> Dropped | None:
         """Drop what can neither be claimed nor ended between the last selection and an instant;
-        return None if that is nothing. What `block` blocks stays: that ends with the next poll.
+        return None if that is nothing. What `block` blocks stays: that ends with the next poll. So
+        does what others have claimed and may have lost soon; what comes behind it only if that is
+        by the instant.
 
         Args:
             until: the instant.
+            back_by: when soon is.
             unavailable: destinations that are so all the time.
         """
-        at = micros(until)
+        at, soon = micros(until), micros(back_by)
         is_due, ends = self._due_at(at, unavailable)
         # What grows too old in between may be claimed until then.
-        may = self._in_order(is_due & ~self._is_killed & ~self._ends, self._ends)
+        may, lost = is_due & ~self._is_killed & ~self._ends, self._left & (self._back <= soon)
+        if at < soon:
+            may = self._in_order(may, self._ends)
+        may = self._in_order(may | lost, self._ends)
         gone = self._left & ~(may | self._ends | ends & self._is_killed)
         gone &= ~self._blocked[self._scope]
         if not gone.any():
@@ -158,8 +171,11 @@ class Window:
 
     @property
     def waiting(self) -> int:
-        """Return how many deliveries are held that are neither eligible nor to be ended."""
-        return int(np.count_nonzero(self._left & ~self._eligible & ~self._ends))
+        """Return how many deliveries are held that are neither eligible nor to be ended, but for
+        what others have claimed.
+        """
+        is_free = self._back == _NEVER
+        return int(np.count_nonzero(self._left & is_free & ~self._eligible & ~self._ends))
 
     @property
     def has_ends(self) -> bool:

@@ -151,7 +151,7 @@ def _read(folder: Path, version: int, identity: Identity) -> Actions:
             if kind == "cdc":
                 added.append(None)
             elif told.get("dataChange", True):
-                added.append(_added(folder, version, told))
+                added.append(added_file(folder, version, told))
         elif kind == "remove" and told.get("dataChange", True):
             added.append(None)
     return Actions(
@@ -178,7 +178,14 @@ def _path(folder: Path, told: Mapping[str, Any]) -> Path | None:
     return folder.parent / unquote(path)
 
 
-def _added(folder: Path, version: int, told: Mapping[str, Any]) -> AddedFile | None:
+def added_file(folder: Path, version: int, told: Mapping[str, Any]) -> AddedFile | None:
+    """Return a data file; None if its rows are not all that it holds, or nobody says how many.
+
+    Args:
+        folder: where Delta keeps the log of its table.
+        version: of the commit.
+        told: the `add` of Delta's protocol.
+    """
     path = _path(folder, told)
     rows = json.loads(told.get("stats") or "{}").get("numRecords")
     if path is None or rows is None:

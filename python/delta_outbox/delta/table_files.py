@@ -1,26 +1,33 @@
-"""What the log of a table says of its files, without a query: whether partitions have some, and
-whether a text may be in one.
+"""What the log of a table says of its files, without a query: whether partitions have some,
+whether a text may be in one, and which rows are in a few of them.
 
-A query for either takes a quarter of a second, however little there is. Both answers are those of
-one version of the table. None says that only a query can tell: the log is not on this machine, or
-has a form that is not read here.
+A query for any of that takes a quarter of a second, however little there is. All answers are those
+of one version of the table. None says that only a query can tell: the log is not on this machine,
+or has a form that is not read here.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import added_file
+from delta_outbox.delta.files.event_files import UnreadableFile, read_files
+from delta_outbox.delta.files.log_state import state_here
 from delta_outbox.runtime.log_folder import actions_of, last_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 MOST_FILES: Final = 20_000  # of a checkpoint; to read more takes longer than a query
 
@@ -45,6 +52,50 @@ def have_files(
     try:
         return any(add["partitionValues"][column] in values for add in files.values())
     except KeyError:  # the column has another name in the files
+        return None
+
+
+def few_rows(
+    spark: SparkSession,
+    table: str,
+    *,
+    version: int,
+    column: str,
+    values: Collection[str],
+    most: int,
+) -> pa.Table | None:
+    """Return the rows of some partitions of a table; None also if they are more than so many.
+
+    Args:
+        spark: the session to read with.
+        table: its full name.
+        version: of the table.
+        column: the one that it is partitioned by.
+        values: of the partitions.
+        most: rows.
+
+    Returns:
+        All columns of the table, in no order.
+    """
+    here = state_here(CommitHistory(spark), table)
+    files = None if here is None else _files_of(spark, table, version)
+    if here is None or files is None or not here[1].is_readable or isinstance(here[1].form, str):
+        return None
+    added = [
+        added_file(here[0], version, add)
+        for add in files.values()
+        if add["partitionValues"].get(column) in values
+    ]
+    known = [file for file in added if file is not None]
+    if len(known) < len(added) or sum(file.rows for file in known) > most:
+        return None
+    columns = here[1].form.columns
+    if not known:
+        return columns.empty_table()
+    try:
+        return read_files(known, columns.names).cast(columns)
+    except (UnreadableFile, ValueError) as error:  # removed since, or of another form
+        logger.info("table_file_unreadable", extra={"file": str(error)})
         return None
 
 
@@ -117,7 +168,7 @@ def _change(files: _Files, folder: Path, version: int) -> None:
 
 def _checkpointed(folder: Path, version: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the files that a table had at its last checkpoint."""
-    columns = ["add.path", "add.partitionValues", "add.stats"]
+    columns = ["add.path", "add.partitionValues", "add.stats", "add.deletionVector"]
     with pq.ParquetFile(folder / f"{version:020}.checkpoint.parquet") as rows:
         if {"sidecar", "checkpointMetadata"} & {*rows.schema_arrow.names}:
             raise _NotRead

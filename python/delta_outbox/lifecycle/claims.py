@@ -300,7 +300,7 @@ def _with(deliveries: pa.Table, columns: Mapping[str, pa.Array | pa.ChunkedArray
 def left_after(deliveries: pa.Table, endings: pa.Table, policies: PolicySet) -> pa.Table:
     """Return what a window may need of the deliveries of a claim that has ended: those that are
     open again, and those that are DEAD and hold their key, as ones that only block what comes
-    after them.
+    after them. One that was killed holds nothing.
 
     Args:
         deliveries: of the claim, as they were before it.
@@ -317,6 +317,7 @@ def left_after(deliveries: pa.Table, endings: pa.Table, policies: PolicySet) -> 
     if not pc.any(by_itself).as_py():
         return left
     dead = deliveries.filter(by_itself)
+    dead = dead.filter(dead["kill_command_id"].is_null())
     dead = dead.filter(ClaimPolicies.by_type(dead["event_type"], policies).hold)
     count = dead.num_rows
     holds = {

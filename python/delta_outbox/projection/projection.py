@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -15,8 +15,9 @@ from delta_outbox.core.literals import listed
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.delta_errors import is_feed_gone
+from delta_outbox.delta.frames import frame_of
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.delta.table_files import have_files
+from delta_outbox.delta.table_files import few_rows, have_files
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.refresh import (
     PLAN_APP_ID,
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 SHORT_TAIL: Final = 10  # commits; more are folded only if nobody has refreshed the projection
 MOST_TAIL: Final = 100  # commits that are folded for one question, unless others refresh anyway
 OTHERS_REFRESH: Final = timedelta(minutes=1)  # whoever refreshes regularly has done so since
+FEW_ROWS: Final = 10_000  # of the projection; to hand more to Spark takes longer than to read them
+_ROWS: Final = "outbox_state_rows"
 
 T = TypeVar("T")
 
@@ -310,7 +313,7 @@ class Projection:
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
         shown = self._statements.fill("open_or_holding", states=listed(states))
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        frame, versions, tail = self._shown(shown, latest, kept)
+        frame, versions, tail = self._shown(shown, latest, kept, states=states)
         return ReadView(frame=frame, versions=versions, tail=tail)
 
     def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> pa.Table:
@@ -352,13 +355,14 @@ class Projection:
         shown: str,
         latest: Mapping[str, int] | None,
         read: Callable[[DataFrame], T],
+        states: Sequence[str] = (),
     ) -> tuple[T, Mapping[str, int], int]:
         """Return what is read of what fulfils a condition, up to which version of each log that is,
         and how many commits the tails hold. What users name is not for the condition, which goes
-        into a text with placeholders.
+        into a text with placeholders. Only some states fulfil it, if they are named.
         """
         try:
-            return self._read_view(shown, latest, read)
+            return self._read_view(shown, latest, read, states)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -366,7 +370,7 @@ class Projection:
             logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._read_view(shown, latest, read)
+            return self._read_view(shown, latest, read, states)
         except ChangeFeedGone:  # the reader of a log knows of which one, and from where
             raise
         except Exception as error:
@@ -381,18 +385,40 @@ class Projection:
         shown: str,
         latest: Mapping[str, int] | None,
         read: Callable[[DataFrame], T],
+        states: Sequence[str],
     ) -> tuple[T, Mapping[str, int], int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
         if seen.tail(latest) > SHORT_TAIL and self._has_moved(seen):
             seen = self._known = self._watermark_now() or seen
         self._check_reach(seen, latest)
-        state = f"{self._tables.state} version as of {seen.version}"
         if seen.covers(latest):
-            text = f"select * from {state} where {shown}"
+            text = f"select * from {self._state(seen, states)} where {shown}"
         else:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
+            state = self._state(seen, {*states, *tails.from_states()} if states else ())
             text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
         versions = {log: max(latest[log], version) for log, version in seen.versions.items()}
         return read(self._spark.sql(text)), versions, seen.tail(latest)
+
+    def _state(self, seen: Watermark, states: Collection[str]) -> str:
+        """Return a version of the projection, to select from; if states are named, what it has in
+        these is enough. Few rows are read here: to plan how Spark reads them takes longer than most
+        of what is asked of them.
+        """
+        state = self._tables.state
+        rows = None
+        if states:
+            rows = few_rows(
+                self._spark,
+                state,
+                version=seen.version,
+                column="state",
+                values=states,
+                most=FEW_ROWS,
+            )
+        if rows is None:
+            return f"{state} version as of {seen.version}"
+        frame_of(self._spark, rows).createOrReplaceTempView(_ROWS)
+        return _ROWS

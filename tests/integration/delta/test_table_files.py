@@ -7,9 +7,10 @@ from itertools import combinations_with_replacement
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.table_files import have_files, may_hold_between
+from delta_outbox.delta.table_files import few_rows, have_files, may_hold_between
 
 TABLE = "t_table_files.things"
 
@@ -61,6 +62,43 @@ def test_a_log_tells_what_a_query_tells(spark: SparkSession, table: str) -> None
             assert (not rows.isEmpty()) is told, (step, states)
     assert have_files(spark, table, version=1, column="state", values=("open",)) is None
     assert have_files(spark, table, version=version, column="kind", values=("x",)) is None
+
+
+@pytest.mark.local
+def test_a_log_tells_the_rows_that_a_query_tells(spark: SparkSession, table: str) -> None:
+    """At every version since the last checkpoint, for every partition; more rows than are asked
+    for, an old version, deletion vectors and instants that only Spark can read are left to a query.
+    """
+    things = f"{table}_typed"
+    spark.sql(
+        f"create table {things} (name string not null, number int, at timestamp, state string not "
+        "null) using delta partitioned by (state) "
+        "tblproperties ('delta.checkpointInterval' = '3')"
+    )
+    steps = (
+        "insert into {} values ('a', 1, timestamp'2026-11-30 12:00:00.000001Z', 'open')",
+        "insert into {} values ('b', null, null, 'over'), ('c', 3, null, 'open')",
+        "update {} set number = 4 where name = 'c'",
+        "delete from {} where name = 'a'",
+        "insert into {} values ('d', 5, null, 'open')",
+        "optimize {}",
+    )
+    for step, version in taken(spark, things, steps):
+        for states in (("open",), ("over",), ("open", "over"), ("none",)):
+            told = few_rows(spark, things, version=version, column="state", values=states, most=10)
+            there = spark.table(things).where(sf.col("state").isin(*states)).toArrow()
+            assert told is not None, (step, states)
+            assert there.schema.names == told.schema.names
+            assert there.sort_by("name").to_pylist() == told.sort_by("name").to_pylist(), step
+
+    def asked(version: int, most: int = 10) -> object:
+        return few_rows(spark, things, version=version, column="state", values=("open",), most=most)
+
+    assert (None, None) == (asked(version, most=1), asked(1))
+    old = "insert into {} values ('e', 6, timestamp'1582-01-01 00:00:00Z', 'open')"
+    vectors = "alter table {} set tblproperties ('delta.enableDeletionVectors' = 'true')"
+    for step, version in taken(spark, things, (old, "delete from {} where name = 'e'", vectors)):
+        assert (asked(version) is not None) is step.startswith("delete"), step
 
 
 LONG = "long-" * 20

@@ -323,6 +323,21 @@ def test_what_others_have_lost_goes_on(
     assert (behind > 10) == bool(listed)
 
 
+def test_what_comes_behind_what_died_with_others_is_listed(new_play: Callable[..., Play]) -> None:
+    """What the window had no room for, behind an event that has grown too old under the claim of a
+    relay that is gone, is not forgotten.
+    """
+    play = new_play("died")
+    play.append(("aging", "a", 0.0), ("x", None, None))
+    play.time.sleep(AGE - LEASE)
+    play.planner(play.open("other", play.time), batch_size=1).claim()
+    play.append(*[("x", "a", None)] * 15)
+    worker = play.planner(play.open("worker", play.time), batch_size=1)
+    worker.planning.poll(alive=set(), takes_over=True)
+    play.time.sleep(LEASE + 1)
+    assert {"PUBLISHED": 16, "DEAD": 1} == play.drain(worker)
+
+
 @pytest.mark.parametrize("is_claimed", [False, True])
 def test_what_others_have_lost_is_ended_once(
     new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch, is_claimed: bool

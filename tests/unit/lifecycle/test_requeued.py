@@ -62,20 +62,24 @@ def test_where_they_lie_is_kept_where_it_is_known() -> None:
 
 def test_what_is_dead_and_holds_its_key_is_left_to_block() -> None:
     """Of a claim that has ended, what died by itself and holds its key only blocks what comes
-    after it; what an operator has killed, or what holds nothing, is gone.
+    after it; what an operator has killed or asked to kill, or what holds nothing, is gone.
     """
-    claim = pa.concat_tables([table((place, "a", None)) for place in range(4)])
-    types = pa.array(["held", "held", "free", "held"])
+    claim = pa.concat_tables([table((place, "a", None)) for place in range(5)])
+    types = pa.array(["held", "held", "free", "held", "held"])
     claim = claim.set_column(DELIVERIES.get_field_index("event_type"), "event_type", types)
+    kills = pa.array([None, None, None, None, "command"])
+    claim = claim.set_column(
+        DELIVERIES.get_field_index("kill_command_id"), "kill_command_id", kills
+    )
     endings = pa.table(
         {
-            "to_state": ["DEAD", "DEAD", "DEAD", "PENDING"],
-            "reason": ["rejected", "operator", "rejected", "failed"],
+            "to_state": ["DEAD", "DEAD", "DEAD", "PENDING", "DEAD"],
+            "reason": ["rejected", "operator", "rejected", "failed", "expired"],
             **{
-                name: pa.array([1] * 4, pa.int32())
+                name: pa.array([1] * 5, pa.int32())
                 for name in ("attempt", "publish_attempts", "crashes", "suspect")
             },
-            "available_at": pa.array([NOW] * 4, pa.timestamp("us", "UTC")),
+            "available_at": pa.array([NOW] * 5, pa.timestamp("us", "UTC")),
         }
     )
     holds = DeliveryPolicy(event_type="held", on_dead=OnDead.HOLD)

@@ -22,7 +22,7 @@ from delta_outbox.relay.plan.others_claims import OthersClaims
 from delta_outbox.relay.plan.timing import LOW_SECONDS
 from delta_outbox.store.expired_claims import ITEMS_AT_ONCE
 from delta_outbox.store.leases import LeaseWatch
-from delta_outbox.store.open_deliveries import Overview
+from delta_outbox.store.open_deliveries import LATER, Overview
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
@@ -226,16 +226,16 @@ class Listing:
 
     def _others(self, opened: Opened, *, in_flight: Set[str], is_whole: bool) -> OthersClaims:
         """Return the claims of others; with what is under them, if the window holds all that is
-        open and they can be ended.
+        open, and the first of them ends soon and can be ended.
         """
         claims = [one for one in opened.found.claims if one["claim_id"] not in in_flight]
-        held = None
-        if is_whole and not self.is_unresolved:
-            ids = [str(one["claim_id"]) for one in claims]
-            held = self._outbox.expired_claims.held(opened.ours, ids)
         # A lease may have run out since the claims that are over were ended.
         first = max(min(self._of_claims(opened.found), default=NEVER), LOW_SECONDS)
         over_at = self._outbox.clock.monotonic() + first
+        held = None
+        if is_whole and not self.is_unresolved and first <= LATER.total_seconds():
+            ids = [str(one["claim_id"]) for one in claims]
+            held = self._outbox.expired_claims.held(opened.ours, ids)
         return OthersClaims(claims=claims, held=held, over_at=over_at)
 
     def _again_at(self, found: Overview, others: OthersClaims, *, due: datetime | None) -> float:

@@ -126,31 +126,22 @@ class Plan:
             others: what others have still claimed.
         """
         policies, left = self._outbox.policies_in_force, self.window.left()
-        blocking = left.filter(left["blocks"])
-        unheld = without(released.left, blocking)
-        free = unheld.filter(scopes_of(unheld, policies).is_null())
-        if free.num_rows < unheld.num_rows:
+        blocking, free = left.filter(left["blocks"]), left.filter(pc.invert(left["blocks"]))
+        unheld = scopes_of(without(released.left, blocking), policies)
+        if unheld.null_count < len(unheld):
             return False
-        if self.left_out.holds_any(scopes_of(released.left, policies)):
+        if self.left_out.holds_any(scopes_of(released.deliveries, policies)):
             self.left_out.list_by(self._clock.monotonic() + STALE_SECONDS)
         self.others = others
-        self._fill(
-            in_order(
-                joined(
-                    left.filter(pc.invert(left["blocks"])),
-                    without(blocking, released.deliveries),
-                    without(released.left, unheld),
-                    free,
-                )
-            )
-        )
+        blocking = without(blocking, released.deliveries)
+        self._fill(in_order(joined(free, blocking, self._located(released.left))))
         self._note_next_due()
         return True
 
     def _fill(self, deliveries: pa.Table) -> None:
         """Make the window of deliveries, in order."""
         outbox, epoch = self._outbox, self._outbox.logs.epoch
-        located = LogReader(outbox.spark).located(outbox.tables.events, deliveries)
+        located = self._located(deliveries)
         self.window = Window(
             with_sizes(outbox.spark, outbox.tables, located),
             outbox.policies_in_force,
@@ -165,6 +156,9 @@ class Plan:
             closed=self._isolation.unavailable(),
             timing=self._timing,
         )
+
+    def _located(self, deliveries: pa.Table) -> pa.Table:
+        return LogReader(self._outbox.spark).located(self._outbox.tables.events, deliveries)
 
     def _note_next_due(self) -> None:
         """Note when the next poll may be of use, with the window as it is."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
 from delta_outbox.delta.log_reader import Added
 from delta_outbox.lifecycle.claims import OPEN_ITEM
@@ -630,11 +631,15 @@ class Planning:
             return True
 
         def end() -> None:
-            released = plan.others.release(
-                self._outbox.expired_claims, self._leases, at=poll.started, in_flight=poll.alive
-            )
+            try:
+                released = plan.others.release(
+                    self._outbox.expired_claims, self._leases, at=poll.started, in_flight=poll.alive
+                )
+            except LaneClosed:  # of a table that was rewound; they end in the next epoch
+                self.forget()
+                return
             others = plan.others.without(released, self._leases, now=self._clock.monotonic())
-            if not (plan.release(released, others=others) and released.is_all):
+            if not (released.is_all and plan.release(released, others=others)):
                 self.forget()
 
         return self._append(poll, end)

@@ -135,9 +135,9 @@ class Window:
         unavailable: Collection[str] = (),
     ) -> Dropped | None:
         """Drop what can neither be claimed nor ended between the last selection and an instant;
-        return None if that is nothing. What `block` blocks stays: that ends with the next poll. So
-        does what others have claimed and may have lost soon; what comes behind it only if that is
-        by the instant.
+        return None if that is nothing. What `block` blocks stays: that ends with the next poll.
+        What others have claimed stays if its lease ends soon; what comes behind it stays as well,
+        unless the instant is earlier.
 
         Args:
             until: the instant.

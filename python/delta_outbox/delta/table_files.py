@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_FILES: Final = 20_000  # of a checkpoint; to read more takes longer than a query
+MOST_READ: Final = 100  # files whose rows are read; for more the same holds
 
 _Files = dict[str, Mapping[str, Any]]  # by their path, as the `add` of Delta's protocol has them
 
@@ -64,7 +65,8 @@ def few_rows(
     values: Collection[str],
     most: int,
 ) -> pa.Table | None:
-    """Return the rows of some partitions of a table; None also if they are more than so many.
+    """Return the rows of some partitions of a table; None also if they are more than so many, or
+    lie in many files.
 
     Args:
         spark: the session to read with.
@@ -78,23 +80,28 @@ def few_rows(
         All columns of the table, in no order.
     """
     here = state_here(CommitHistory(spark), table)
-    files = None if here is None else _files_of(spark, table, version)
-    if here is None or files is None or not here[1].is_readable or isinstance(here[1].form, str):
+    if here is None or not here[1].is_readable:
         return None
-    added = [
-        added_file(here[0], version, add)
-        for add in files.values()
-        if add["partitionValues"].get(column) in values
-    ]
-    known = [file for file in added if file is not None]
-    if len(known) < len(added) or sum(file.rows for file in known) > most:
+    folder, form = here[0], here[1].form
+    if isinstance(form, str) or column not in form.partitioned_by:
         return None
-    columns = here[1].form.columns
-    if not known:
-        return columns.empty_table()
+    files = _files_of(spark, table, version)
+    if files is None:
+        return None
     try:
-        return read_files(known, columns.names).cast(columns)
-    except (UnreadableFile, ValueError) as error:  # removed since, or of another form
+        meant = [add for add in files.values() if add["partitionValues"][column] in values]
+    except KeyError:  # the table had other partitions then
+        return None
+    if len(meant) > MOST_READ:
+        return None
+    known = [file for add in meant if (file := added_file(folder, version, add)) is not None]
+    if len(known) < len(meant) or sum(file.rows for file in known) > most:
+        return None
+    if not known:
+        return form.columns.empty_table()
+    try:
+        return read_files(known, form.columns.names).cast(form.columns)
+    except (UnreadableFile, pa.ArrowException) as error:  # removed since, or of another form
         logger.info("table_file_unreadable", extra={"file": str(error)})
         return None
 
@@ -146,7 +153,7 @@ def _files_of(spark: SparkSession, table: str, version: int | None) -> _Files | 
             files.update(_checkpointed(folder, since))
         for number in range(since + 1 if since else 0, to + 1):
             _change(files, folder, number)
-    except (FileNotFoundError, _NotRead):  # what is old was removed
+    except (FileNotFoundError, _NotRead, pa.ArrowException):  # removed, or torn
         return None
     return files
 

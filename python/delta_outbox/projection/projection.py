@@ -397,7 +397,8 @@ class Projection:
         else:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
-            state = self._state(seen, {*states, *tails.from_states()} if states else ())
+            touched = {*tails.from_states()}  # a replay also takes rows that have ended
+            state = self._state(seen, states if touched <= {*states} else ())
             text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
         versions = {log: max(latest[log], version) for log, version in seen.versions.items()}
         return read(self._spark.sql(text)), versions, seen.tail(latest)

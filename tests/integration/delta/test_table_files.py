@@ -95,6 +95,16 @@ def test_a_log_tells_the_rows_that_a_query_tells(spark: SparkSession, table: str
         return few_rows(spark, things, version=version, column="state", values=("open",), most=most)
 
     assert (None, None) == (asked(version, most=1), asked(1))
+    there = spark.sql(f"select * from {things} version as of {version} where state = 'open'")
+    names = there.toArrow()["name"].to_pylist()
+    spark.sql(f"insert into {things} values ('new', 7, null, 'open')")
+    earlier = few_rows(spark, things, version=version, column="state", values=("open",), most=10)
+    assert earlier is not None
+    assert sorted(names) == sorted(earlier["name"].to_pylist())
+    for column in ("name", "kind"):
+        assert (
+            few_rows(spark, things, version=version, column=column, values=("a",), most=9) is None
+        )
     old = "insert into {} values ('e', 6, timestamp'1582-01-01 00:00:00Z', 'open')"
     vectors = "alter table {} set tblproperties ('delta.enableDeletionVectors' = 'true')"
     for step, version in taken(spark, things, (old, "delete from {} where name = 'e'", vectors)):

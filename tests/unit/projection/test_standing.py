@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -58,7 +58,7 @@ class Refreshed(Projection):
         return 1
 
     def _shown(
-        self, shown: str, latest: Mapping[str, int] | None, read: Any
+        self, shown: str, latest: Mapping[str, int] | None, read: Any, states: Sequence[str] = ()
     ) -> tuple[Any, Mapping[str, int], int]:
         assert latest is not None
         assert self._known is not None

@@ -238,10 +238,10 @@ def test_what_is_offered_may_be_claimed(new_play: Callable[..., Play], steps: in
     print(f"OUTBOX_PLANNING_SEED={seed}")  # noqa: T201 - shown if it fails
     play = new_play(f"play-{steps}-{seed}", random.Random(seed))
     play.append(*[("x", key, None) for key in ("a", "a", "b", "b", None)])
-    for place in range(2):
-        play.begin(place)
-    play.workers[0].claim()
-    for _ in range(3):  # beside what the first one has claimed
+    play.begin(0)
+    play.workers[0].claim()  # alone: another one might claim all of it meanwhile
+    play.begin(1)
+    for _ in range(3):
         play.workers[1].step()
     for step in range(times := steps * TIMES):
         if step == times // 2:

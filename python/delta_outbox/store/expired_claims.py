@@ -60,11 +60,11 @@ class Ended:
     """What ending claims has come to.
 
     Args:
-        count: deliveries that were under them, and no longer are.
-        left: what a window may need of them, as `left_after` returns it.
+        deliveries: that were under them and no longer are, as `ExpiredClaims.held` returns them.
+        left: what a window may need of these, as `left_after` returns it.
     """
 
-    count: int
+    deliveries: pa.Table
     left: pa.Table
 
 
@@ -182,7 +182,8 @@ class ExpiredClaims:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        return self.end(self.held(read_view, claim_ids), asked=asked).count
+        ended = self.end(self.held(read_view, claim_ids), asked=asked)
+        return int(ended.deliveries.num_rows)
 
     def held(self, read_view: DataFrame, claim_ids: Collection[str]) -> pa.Table:
         """Return the deliveries under some claims.
@@ -231,7 +232,7 @@ class ExpiredClaims:
             logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
         if rows:
             self._logs.append_endings(pa.concat_tables(rows, promote_options="default"))
-        return Ended(count=int(held.num_rows), left=joined(*left))
+        return Ended(deliveries=held, left=joined(*left))
 
     def end_items(self, read_view: DataFrame, *, answered_to: datetime | None = None) -> int:
         """End items that an operator has killed, and items that are over without an answer; returns

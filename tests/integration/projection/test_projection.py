@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from tests.integration.outboxes import (
     Store,
@@ -27,9 +28,10 @@ from delta_outbox.core.settings import PublisherSettings, SecretMapping, Setting
 from delta_outbox.delta import log_reader
 from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.delta.table_files import few_rows
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
-from delta_outbox.projection import tails
+from delta_outbox.projection import projection, tails
 from delta_outbox.projection.projection import SHORT_TAIL
 from delta_outbox.projection.refresh import Refreshing
 from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
@@ -448,6 +450,58 @@ def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: b
     open_ = {row["event_id"]: row["state"] for row in view.frame.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine
+
+
+@pytest.mark.rest
+@pytest.mark.local  # reads the files of the projection
+def test_few_open_rows_are_those_of_a_query(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The open deliveries are the same, read here or by Spark: with nothing new, with new events,
+    claims, endings and kills, and with replays of what has ended, which only Spark reads.
+    """
+    outbox = store.outbox(tmp_path)
+    live_a_little(store, outbox)
+    read: list[bool] = []
+
+    def noted(*args: Any, **options: Any) -> pa.Table | None:
+        rows = few_rows(*args, **options)
+        read.append(rows is not None)
+        return rows
+
+    monkeypatch.setattr(projection, "few_rows", noted)
+
+    def open_rows(most: int) -> list[dict[str, Any]]:
+        with monkeypatch.context() as patched:
+            patched.setattr(projection, "FEW_ROWS", most)
+            frame = outbox.projection.read_view(with_holding=True).frame
+            return sorted(frame.toArrow().to_pylist(), key=lambda row: str(row["event_id"]))
+
+    def are_same(*ways: bool) -> list[dict[str, Any]]:
+        read.clear()
+        here, by_spark = open_rows(projection.FEW_ROWS), open_rows(0)
+        assert here == by_spark
+        assert list(ways) == read
+        return here
+
+    assert {"PENDING", "CLAIMED", "DEAD"} == {row["state"] for row in are_same(True, False)}
+    store.insert(("few-rows", "x", "p"), ("copied", "x", "fourth"))
+    claim = outbox.claim(2)
+    assert claim is not None
+    outbox.end(claim, [Delivered(), Failed(error="busy")])
+    dead = [row["event_id"] for row in are_same(True, False) if row["state"] == "DEAD"]
+    outbox.kill(["few-rows", *dead], actor="me", reason="a test", dry_run=False)
+    are_same(True, False)
+    delivered = claim.deliveries["event_id"][0].as_py()
+    for state in ("PUBLISHED", "DEAD"):
+        outbox.replay(
+            state=state, event_ids=[delivered, *dead], actor="me", reason="a test", dry_run=False
+        )
+    outbox.refresh()
+    with monkeypatch.context() as patched:
+        patched.setattr(outbox, "refresh", lambda **_: None)
+        outbox.apply_commands()
+    assert delivered in {row["event_id"] for row in are_same()}
 
 
 def test_a_read_view_begins_where_others_have_refreshed(store: Store, tmp_path: Path) -> None:

@@ -10,23 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import NEVER
-from delta_outbox.store.expired_claims import ExpiredClaims
+from delta_outbox.store.expired_claims import Ended, ExpiredClaims
 from delta_outbox.store.leases import LeaseWatch
-
-
-@dataclass(frozen=True, kw_only=True)
-class Released:
-    """Claims that have been ended.
-
-    Args:
-        deliveries: that were under them, as they were.
-        left: what a window may need of these, as `left_after` returns it.
-        is_all: none of them has to stay claimed, because nobody can say what became of it.
-    """
-
-    deliveries: pa.Table
-    left: pa.Table
-    is_all: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +31,7 @@ class OthersClaims:
 
     def release(
         self, expired: ExpiredClaims, leases: LeaseWatch, *, at: float, in_flight: Set[str]
-    ) -> Released:
+    ) -> Ended:
         """End those that are over, by what was listed of them.
 
         Args:
@@ -62,19 +47,18 @@ class OthersClaims:
         leases.observe(self.claims, at=at)
         over = expired.choose(self.claims, leases, in_flight=in_flight)
         its = self.held.filter(pc.is_in(self.held["claim_id"], pa.array(over, pa.string())))
-        ended = expired.end(its)
-        return Released(deliveries=its, left=ended.left, is_all=not expired.has_unresolved)
+        return expired.end(its)
 
-    def without(self, released: Released, leases: LeaseWatch, *, now: float) -> OthersClaims:
+    def without(self, ended: Ended, leases: LeaseWatch, *, now: float) -> OthersClaims:
         """Return the claims that are left.
 
         Args:
-            released: those that are not.
+            ended: those that are not.
             leases: has observed them.
             now: monotonic seconds.
         """
         assert self.held is not None
-        gone = released.deliveries["claim_id"].unique()
+        gone = ended.deliveries["claim_id"].unique()
         claims = [one for one in self.claims if one["claim_id"] not in {*gone.to_pylist()}]
         waits = [leases.remaining(str(one["claim_id"])) for one in claims]
         return OthersClaims(

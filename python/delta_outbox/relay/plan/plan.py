@@ -14,10 +14,11 @@ from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.left_out import LeftOut
-from delta_outbox.relay.plan.others_claims import OthersClaims, Released
+from delta_outbox.relay.plan.others_claims import OthersClaims
 from delta_outbox.relay.plan.timing import STALE_SECONDS, Timing
 from delta_outbox.relay.plan.window import Window
 from delta_outbox.relay.publish.event_places import with_sizes
+from delta_outbox.store.expired_claims import Ended
 from delta_outbox.store.store import Store
 
 FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
@@ -116,25 +117,25 @@ class Plan:
         self._blocked |= scopes
         self.window.block(scopes)
 
-    def release(self, released: Released, *, others: OthersClaims) -> bool:
+    def release(self, ended: Ended, *, others: OthersClaims) -> bool:
         """Take in what is left of claims of others that have been ended; False if it was left out,
         so that all has to be listed: something may come before it. What was left out behind it is
         listed a little later.
 
         Args:
-            released: that; it is on record.
+            ended: those; that is on record.
             others: what others have still claimed.
         """
         policies, left = self._outbox.policies_in_force, self.window.left()
         blocking, free = left.filter(left["blocks"]), left.filter(pc.invert(left["blocks"]))
-        unheld = scopes_of(without(released.left, blocking), policies)
+        unheld = scopes_of(without(ended.left, blocking), policies)
         if unheld.null_count < len(unheld):
             return False
-        if self.left_out.holds_any(scopes_of(released.deliveries, policies)):
+        if self.left_out.holds_any(scopes_of(ended.deliveries, policies)):
             self.left_out.list_by(self._clock.monotonic() + STALE_SECONDS)
         self.others = others
-        blocking = without(blocking, released.deliveries)
-        self._fill(in_order(joined(free, blocking, self._located(released.left))))
+        blocking = without(blocking, ended.deliveries)
+        self._fill(in_order(joined(free, blocking, self._located(ended.left))))
         self._note_next_due()
         return True
 

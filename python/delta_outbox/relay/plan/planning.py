@@ -631,15 +631,16 @@ class Planning:
             return True
 
         def end() -> None:
+            expired = self._outbox.expired_claims
             try:
-                released = plan.others.release(
-                    self._outbox.expired_claims, self._leases, at=poll.started, in_flight=poll.alive
+                ended = plan.others.release(
+                    expired, self._leases, at=poll.started, in_flight=poll.alive
                 )
             except LaneClosed:  # of a table that was rewound; they end in the next epoch
                 self.forget()
                 return
-            others = plan.others.without(released, self._leases, now=self._clock.monotonic())
-            if not (released.is_all and plan.release(released, others=others)):
+            others = plan.others.without(ended, self._leases, now=self._clock.monotonic())
+            if expired.has_unresolved or not plan.release(ended, others=others):
                 self.forget()
 
         return self._append(poll, end)

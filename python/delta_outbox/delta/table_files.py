@@ -8,7 +8,6 @@ or has a form that is not read here.
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -23,13 +22,7 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import added_file
 from delta_outbox.delta.files.event_files import UnreadableFile, read_files
 from delta_outbox.delta.files.log_state import state_here
-from delta_outbox.runtime.log_folder import (
-    Identity,
-    actions_of,
-    commit_file,
-    identity_of,
-    last_checkpoint,
-)
+from delta_outbox.runtime.log_folder import actions_of, last_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +32,7 @@ logger = logging.getLogger(__name__)
 MOST_FILES: Final = 20_000  # of a checkpoint; to read more takes longer than a query
 MOST_READ: Final = 100  # files whose rows are read; for more the same holds
 
-_Files = Mapping[str, Mapping[str, Any]]  # by their path, as the `add` of Delta's protocol has them
+_Files = dict[str, Mapping[str, Any]]  # by their path, as the `add` of Delta's protocol has them
 
 
 def have_files(
@@ -154,26 +147,14 @@ def _files_of(spark: SparkSession, table: str, version: int | None) -> _Files | 
     since = last_checkpoint(folder)
     if to is None or since > to:
         return None
-    identity = identity_of(commit_file(folder, to))
-    if identity is None:
-        return None
+    files: _Files = {}
     try:
-        return _read(folder, since, to, identity)
+        if since > 0:
+            files.update(_checkpointed(folder, since))
+        for number in range(since + 1 if since else 0, to + 1):
+            _change(files, folder, number)
     except (FileNotFoundError, _NotRead, pa.ArrowException):  # removed, or torn
         return None
-
-
-@functools.lru_cache(maxsize=1)  # the last one is asked of again and again: the projection
-def _read(folder: Path, since: int, to: int, identity: Identity) -> _Files:
-    """Read the files of a version; what tells its commit from another one in its place is there to
-    be compared.
-    """
-    del identity
-    files: dict[str, Mapping[str, Any]] = {}
-    if since > 0:
-        files.update(_checkpointed(folder, since))
-    for number in range(since + 1 if since else 0, to + 1):
-        _change(files, folder, number)
     return files
 
 
@@ -181,7 +162,7 @@ class _NotRead(Exception):
     """A checkpoint has another form, or is too large."""
 
 
-def _change(files: dict[str, Mapping[str, Any]], folder: Path, version: int) -> None:
+def _change(files: _Files, folder: Path, version: int) -> None:
     """Take the files away that a commit removes, and add those that it adds; one of both stays,
     with other rows.
     """

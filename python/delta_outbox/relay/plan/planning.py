@@ -639,8 +639,11 @@ class Planning:
             except LaneClosed:  # of a table that was rewound; they end in the next epoch
                 self.forget()
                 return
+            if expired.has_unresolved:  # a claim may be there still, in part
+                self.forget()
+                return
             others = plan.others.without(ended, self._leases, now=self._clock.monotonic())
-            if expired.has_unresolved or not plan.release(ended, others=others):
+            if not plan.release(ended, others=others):
                 self.forget()
 
         return self._append(poll, end)

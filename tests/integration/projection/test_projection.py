@@ -207,7 +207,7 @@ def test_few_rows_are_read_as_by_spark(
 
 @pytest.fixture
 def empty_store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox of its own: what others have left to retry would be counted."""
+    """Return an outbox of its own, without what other tests have left."""
     with open_store(spark, home, "t_replaced") as store:
         yield store
 
@@ -455,11 +455,12 @@ def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: b
 @pytest.mark.rest
 @pytest.mark.local  # reads the files of the projection
 def test_few_open_rows_are_those_of_a_query(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The open deliveries are the same, read here or by Spark: with nothing new, with new events,
     claims, endings and kills, and with replays of what has ended, which only Spark reads.
     """
+    store = empty_store  # in that of others lies what only Spark reads
     outbox = store.outbox(tmp_path)
     live_a_little(store, outbox)
     read: list[bool] = []

@@ -142,8 +142,8 @@ class Play:
 
     def drain(self, worker: Planner) -> Counter[str]:
         """Let a worker go on alone, and look at the log when it says that it has to; kill what is
-        DEAD and holds its key, also what the worker ends as such itself. Return how many events
-        ended in which state.
+        DEAD and holds its key, also what the worker ends as such itself: it would take up room in
+        the windows of other tests. Return how many events ended in which state.
         """
         holding = [one.event_id for one in self.told if one.event_type == "hold"]
         for _ in range(10 * len(self.told) + 20):
@@ -153,12 +153,12 @@ class Play:
                 continue
             judge = self.judged()
             states = Counter(judge.state(one.event_id) for one in self.told)
-            if {*states} <= {"PUBLISHED", "DEAD"}:
-                return states
             dead = [name for name in holding if judge.state(name) == "DEAD"]
             if those := [name for name in dead if name not in self.killed]:
                 self.kill(those)
                 continue
+            if {*states} <= {"PUBLISHED", "DEAD"}:
+                return states
             seconds = worker.planning.seconds_to_wait()
             assert seconds < math.inf, ("nobody looks at what is open", self._open(judge))
             self.time.sleep(max(seconds, 0.01))

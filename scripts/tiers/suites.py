@@ -54,6 +54,7 @@ PARTS = (
         "integration/cli/*",
     ),
     ("integration/relay/test_[a-h]*", "integration/operations/*"),
+    ("integration/relay/test_[i-p]*",),
     ("integration/relay/*", "integration/delta/*"),
     ("integration/railway/test_[a-e]*",),
     ("integration/railway/*", "integration/runtime/*"),

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import LogRewound, SequenceTaken
@@ -19,6 +20,7 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
+from delta_outbox.delta.table_files import few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +119,8 @@ class NumberedWrites:
         Args:
             number: from 1.
         """
-        return next(self.among([number]), None)
+        rows = self._rows_here(number)
+        return next(self.among([number]) if rows is None else _plans(rows), None)
 
     def among(self, numbers: Iterable[int]) -> Iterator[NumberedWrite]:
         """Yield those plans that are there.
@@ -136,6 +139,22 @@ class NumberedWrites:
         yield from _plans(
             self._rows(f"planned_at in ({', '.join(map(instant_literal, instants))})")
         )
+
+    def _rows_here(self, number: int) -> pa.Table | None:
+        """Return the row of a plan by the files of the log; None where they do not tell."""
+        newest = CommitHistory(self._spark).newest_here(self._table)
+        if newest is None:
+            return None
+        rows = few_rows(
+            self._spark,
+            self._table,
+            version=newest.version,
+            column="writer",
+            values=(self._writer,),
+            most=MANY,
+            number=("number", number),
+        )
+        return None if rows is None else rows.filter(pc.equal(rows["number"], number))
 
     def _rows(self, condition: str) -> pa.Table:
         return self._spark.sql(

@@ -64,6 +64,7 @@ def few_rows(
     column: str,
     values: Collection[str],
     most: int,
+    number: tuple[str, int] | None = None,
 ) -> pa.Table | None:
     """Return the rows of some partitions of a table; None also if they are more than so many, or
     lie in many files.
@@ -75,9 +76,11 @@ def few_rows(
         column: the one that it is partitioned by.
         values: of the partitions.
         most: rows.
+        number: a column of 64-bit numbers and the value that is looked for in it; files that cannot
+            have it are left out. Any if left out.
 
     Returns:
-        All columns of the table, in no order.
+        All columns of the table, in no order; rows without that number, too.
     """
     here = state_here(CommitHistory(spark), table)
     if here is None or not here[1].is_readable:
@@ -92,6 +95,8 @@ def few_rows(
         meant = [add for add in files.values() if add["partitionValues"][column] in values]
     except KeyError:  # the table had other partitions then
         return None
+    if number is not None:
+        meant = [add for add in meant if _may_have_number(add, *number)]
     if len(meant) > MOST_READ:
         return None
     known = [file for add in meant if (file := added_file(folder, version, add)) is not None]
@@ -125,15 +130,25 @@ def may_hold_between(
     return any(_may_hold(add, column, first, last) for add in files.values())
 
 
+def _may_have_number(add: Mapping[str, Any], column: str, number: int) -> bool:
+    least, greatest = _ends(add, column)
+    return least is None or greatest is None or least <= number <= greatest
+
+
 def _may_hold(add: Mapping[str, Any], column: str, first: str, last: str) -> bool:
     """Say so of a file, by its statistics: Delta may shorten long texts, the least one to one that
     is less, the greatest to one that is greater.
     """
-    stats = json.loads(add.get("stats") or "{}")
-    least, greatest = (stats.get(name, {}).get(column) for name in ("minValues", "maxValues"))
+    least, greatest = _ends(add, column)
     if least is None or greatest is None:
         return True
     return bool(first.encode() <= greatest.encode() and least.encode() <= last.encode())
+
+
+def _ends(add: Mapping[str, Any], column: str) -> tuple[Any, Any]:
+    stats = json.loads(add.get("stats") or "{}")
+    least, greatest = (stats.get(name, {}).get(column) for name in ("minValues", "maxValues"))
+    return least, greatest
 
 
 def _files_of(spark: SparkSession, table: str, version: int | None) -> _Files | None:

@@ -1,4 +1,4 @@
-"""The tails of the logs: what was committed after the projection, as temporary views."""
+"""The tails of the logs: what was committed after the projection, as common tables of a query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LOGS: Final = ("events", "transitions", "commands")
 
@@ -39,10 +39,10 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 
 
 class Tails:
-    """The views that a fold reads, in one session.
+    """The common tables that a fold reads.
 
     Args:
-        spark: the session that gets the views.
+        spark: the session that asks.
         tables: the names of the relations.
         statements: the compiled SQL.
     """
@@ -52,10 +52,11 @@ class Tails:
         self._tables = tables
         self._statements = statements
         self._reader = LogReader(spark)
+        self._texts: dict[str, str] = {}  # common table -> what it is
         self._ranges: dict[str, tuple[int, int]] = {}  # log -> what is new, but for `whole`
         self._are_whole = False
         self._new: frozenset[str] = frozenset()
-        self._transitions = ""  # the text of their view, all of them
+        self._transitions = ""  # the text of all of them
         self._of_transitions: TailClaims | None = None
         self._of_kills: tuple[int, int] | None = None
         self._new_events = 0  # how many
@@ -63,7 +64,7 @@ class Tails:
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
     def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
-        """Make the views of a range of each log.
+        """Take a range of each log.
 
         Args:
             after: version of each log, not included.
@@ -83,7 +84,7 @@ class Tails:
         self._known(latest["events"], after=after["events"], any_news="events" in self._new)
 
     def whole(self, latest: Mapping[str, int]) -> None:
-        """Make the views of everything, from snapshots of the logs.
+        """Take everything, from snapshots of the logs.
 
         Args:
             latest: version of each log.
@@ -133,8 +134,10 @@ class Tails:
         inputs = {name: self._statements.texts[one] for name, one in self.fold_inputs().items()}
         name = f"{text}_{self.fold}"
         states = listed(self.from_states())
-        return self._statements.fill(
-            name, **inputs, touched=self.touched, from_states=states, **values
+        return self._with_tails(
+            self._statements.fill(
+                name, **inputs, touched=self.touched, from_states=states, **values
+            )
         )
 
     @property
@@ -145,8 +148,8 @@ class Tails:
         return f"state in ({states}) and arrival between {first} and {last}"
 
     def set_apart(self) -> Sequence[tuple[int, int]]:
-        """Take off the views the new events that come after all that has transitions, if they are
-        many: a backlog, which nothing has to be joined with, and whose order is worth keeping.
+        """Take out the new events that come after all that has transitions, if they are many: a
+        backlog, which nothing has to be joined with, and whose order is worth keeping.
 
         Returns:
             Ranges of commits of the event log, as `changes` takes them; empty if none are many.
@@ -174,7 +177,7 @@ class Tails:
 
     @property
     def are_empty(self) -> bool:
-        """Say whether the views hold nothing."""
+        """Say whether they hold nothing."""
         return not self._new
 
     @property
@@ -189,7 +192,7 @@ class Tails:
 
     # twin: macros/projection/refresh/refresh_touched.sql::refresh_touched
     def from_states(self) -> tuple[str, ...]:
-        """Return the partitions of the projection that what is in the views comes from.
+        """Return the partitions of the projection that what is in the tails comes from.
 
         Only a replay leaves a terminal one, and only a kill may touch the dead. Where everything is
         derived anew, it comes from none.
@@ -204,7 +207,7 @@ class Tails:
 
     def arrivals(self) -> tuple[int, int]:
         """Return the first and the last arrival of the events that transitions and kills in the
-        views are about: of others, nothing in the projection is touched.
+        tails are about: of others, nothing in the projection is touched.
         """
         if self._are_whole:
             return NOTHING
@@ -231,8 +234,8 @@ class Tails:
         return touched >= LARGE_QUERY_ROWS and rows <= 2 * touched
 
     def _look_at_transitions(self) -> TailClaims:
-        """Look at the transitions claim by claim, once, and leave out of the view what is over: a
-        claim all of whose endings are there as well says nothing about any delivery.
+        """Look at the transitions claim by claim, once, and leave out what is over: a claim all of
+        whose endings are there as well says nothing about any delivery.
         """
         if self._of_transitions is None:
             after, to = self._ranges["transitions"]
@@ -245,10 +248,9 @@ class Tails:
             self._of_transitions = read_claims(claims)
             if self._of_transitions.over:
                 over = listed(self._of_transitions.over)
-                self._view(
-                    "outbox_transitions_tail",
+                self._texts["outbox_transitions_tail"] = (
                     f"select * from ({self._transitions}) "
-                    f"where not (to_state = 'CLAIMED' and claim_id in ({over}))",
+                    f"where not (to_state = 'CLAIMED' and claim_id in ({over}))"
                 )
         return self._of_transitions
 
@@ -266,10 +268,10 @@ class Tails:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
         if log == "transitions":
             self._transitions = text
-        self._view(f"outbox_{log}_tail", text)
+        self._texts[f"outbox_{log}_tail"] = text
 
     def _known(self, to: int, *, after: int, any_news: bool) -> None:
-        """Make the view of the earlier events that a new one could repeat."""
+        """Take the earlier events that a new one could repeat."""
         groups = (
             self._reader.groups(
                 self._tables.events, after=after, to=to, by=("created_date",), of="event_id"
@@ -281,35 +283,31 @@ class Tails:
         last_id = max((group["greatest"] for group in groups), key=str.encode, default="")
         self._new_events, self._repeats = sum(group["rows"] for group in groups), None
         self._ids = first_id, last_id
-        if self._new_events >= LARGE_QUERY_ROWS:
+        if self._are_many:
             use_large_query_mode(self._spark)
         back = int(self._statements.texts["identity_horizon_days"])
         ranges = day_ranges([group["created_date"] for group in groups], back=back)
-        self._view(
-            "outbox_known_events",
-            self._statements.fill(
-                "known_events",
-                any_news=str(bool(ranges)).lower(),
-                events_to=to,
-                events_after=after,
-                news_days=days_condition(ranges),
-                first_id=text_literal(first_id),
-                last_id=text_literal(last_id),
-            ),
+        self._texts["outbox_known_events"] = self._statements.fill(
+            "known_events",
+            any_news=str(bool(ranges)).lower(),
+            events_to=to,
+            events_after=after,
+            news_days=days_condition(ranges),
+            first_id=text_literal(first_id),
+            last_id=text_literal(last_id),
         )
 
     def _may_repeat(self) -> bool:
-        """Say whether a new event may have the id of another one; asked once, of many only."""
+        """Say whether a new event may have the id of another one; asked once. Of few, only files
+        are asked.
+        """
         if self._repeats is None:
-            self._repeats = True
-            if self._new_events >= LARGE_QUERY_ROWS:
-                after, to = self._ranges["events"]
-                if not self._may_be_known(after) and not self._reader.may_repeat(
-                    self._tables.events, after=after, to=to, column="event_id"
-                ):
-                    self._repeats = False
-                    return False
-                repeated = self._spark.sql(
+            after, to = self._ranges["events"]
+            self._repeats = self._may_be_known(after) or self._reader.may_repeat(
+                self._tables.events, after=after, to=to, column="event_id"
+            )
+            if self._repeats and self._are_many:
+                repeated = self.asked(
                     "select event_id from (select event_id, true as is_new from outbox_events_tail "
                     "union all select event_id, false as is_new from outbox_known_events) "
                     "group by event_id having count(*) > 1 and bool_or(is_new) limit 1"
@@ -318,21 +316,40 @@ class Tails:
         return self._repeats
 
     def _may_be_known(self, version: int) -> bool:
-        """Say whether the log had an id between those of the new events."""
+        """Say whether the log may have an id between those of the new events."""
         first, last = self._ids
         events = self._tables.events
         by_files = may_hold_between(
             self._spark, events, version=version, column="event_id", first=first, last=last
         )
-        return by_files is not False and not self._spark.table("outbox_known_events").isEmpty()
+        if by_files is False or not self._are_many:
+            return by_files is not False
+        return not self.asked("select * from outbox_known_events").isEmpty()
 
-    def _view(self, name: str, text: str) -> None:
-        self._spark.sql(f"create or replace temporary view {name} as {text}")
+    @property
+    def _are_many(self) -> bool:
+        return self._new_events >= LARGE_QUERY_ROWS
+
+    def _with_tails(self, text: str) -> str:
+        """Return a query with the tails that it names: made as views, each would be analysed by
+        itself.
+        """
+        tables = [f"{name} as ({its})" for name, its in self._texts.items() if name in text]
+        some = f"with {', '.join(tables)} " if tables else ""
+        return f"select * from ({some}select * from ({text}))"
+
+    def asked(self, text: str) -> DataFrame:
+        """Return the rows of a query that names tails.
+
+        Args:
+            text: of our own making.
+        """
+        return self._spark.sql(self._with_tails(text))
 
     def _look_at_kills(self) -> tuple[int, int]:
         """Return the first and the last arrival of what is killed; asked once."""
         if self._of_kills is None:
-            found = self._spark.sql(
+            found = self.asked(
                 "select min(arrival) as first, max(arrival) as last from outbox_commands_tail "
                 "where kind = 'kill' and event_id is not null"
             ).first()

@@ -14,13 +14,14 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.errors.utils import is_debugging_enabled
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.conf import RuntimeConf
+from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import SQL
 from pyspark.sql.connect.session import SparkSession
 
@@ -130,6 +131,19 @@ class LastingSession(SparkSession):
     @property
     def _session_id(self) -> str:  # type: ignore[override]  # likewise
         return self._now._session_id
+
+    def sql(self, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803 - pyspark's
+        """Run a statement, or return the rows of a query as pyspark does; but what begins with
+        `select` is not analysed before its rows are asked for, which pyspark does and forgets.
+
+        Args:
+            sqlQuery: the text.
+            args: as pyspark takes them.
+            kwargs: likewise.
+        """
+        if args or kwargs or not sqlQuery.lower().startswith("select "):
+            return super().sql(sqlQuery, *args, **kwargs)
+        return DataFrame(SQL(sqlQuery), self)
 
     def set_for_good(self, name: str, value: str) -> None:
         """Set what is to hold as well when the session has been made anew.

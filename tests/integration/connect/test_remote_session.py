@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from delta_outbox.core.errors import BadSettings
@@ -65,6 +66,24 @@ def test_dbt_works_through_the_server(
     dbt("run-operation", "create_logs")
     tables = {row.tableName for row in spark.sql(f"show tables in {outbox_schema}").collect()}
     assert "outbox_events" in tables
+
+
+def test_a_query_is_analysed_when_its_rows_are_asked_for(spark: SparkSession):
+    """Not once before, in a session of ours; whatever is no query happens at once."""
+    own = own_session(spark)
+    try:
+        asked = own.sql("select number + 1 as more from lazily_known")
+        with pytest.raises(AnalysisException, match="lazily_known"):
+            asked.toArrow()
+        asked = own.sql("select number + 1 as more from lazily_known")
+        own.sql("create temporary view lazily_known as select 1 as number")
+        assert [{"more": 2}] == asked.toArrow().to_pylist()
+        with pytest.raises(AnalysisException, match="lazily_known"):
+            own.sql("create temporary view lazily_known as select 2 as number")
+        given = own.sql("select number from lazily_known where number = :at", {"at": 1})
+        assert [{"number": 1}] == given.toArrow().to_pylist()
+    finally:
+        end_own_session(own)
 
 
 def test_rows_are_kept_whatever_session_is_active(

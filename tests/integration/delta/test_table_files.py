@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
@@ -109,6 +111,48 @@ def test_a_log_tells_the_rows_that_a_query_tells(spark: SparkSession, table: str
     vectors = "alter table {} set tblproperties ('delta.enableDeletionVectors' = 'true')"
     for step, version in taken(spark, things, (old, "delete from {} where name = 'e'", vectors)):
         assert (asked(version) is not None) is step.startswith("delete"), step
+
+
+@pytest.mark.local
+def test_a_log_tells_the_rows_of_a_number(spark: SparkSession, table: str) -> None:
+    """As the table is now, whatever became of the commit that had added them. Files that cannot
+    have the number do not count as rows.
+    """
+    numbers = f"{table}_numbered"
+    spark.sql(
+        f"create table {numbers} (number bigint, plan string, state string not null) using delta "
+        "partitioned by (state) tblproperties ('delta.checkpointInterval' = '3')"
+    )
+    steps = (
+        "insert into {} values (1, 'a', 'open'), (2, 'b', 'open'), (3, 'c', 'open')",
+        "insert into {} values (2, 'c', 'open'), (2, 'd', 'over'), (null, 'e', 'open')",
+        "insert into {} values (9007199254740993, 'f', 'open')",
+        "delete from {} where plan = 'b'",
+        "optimize {}",
+        "restore {} to version as of 3",
+        "insert into {} values (3, 'g', 'open')",
+    )
+
+    def told(number: int, version: int, most: int = 9) -> list[Any] | None:
+        rows = few_rows(
+            spark,
+            numbers,
+            version=version,
+            column="state",
+            values=("open",),
+            most=most,
+            number=("number", number),
+        )
+        if rows is None:
+            return None
+        return rows.filter(pc.equal(rows["number"], number)).sort_by("plan").to_pylist()
+
+    for step, version in taken(spark, numbers, steps):
+        for number in (0, 1, 2, 3, 9007199254740992, 9007199254740993):
+            there = spark.table(numbers).where(f"state = 'open' and number = {number}").toArrow()
+            assert there.sort_by("plan").to_pylist() == told(number, version), (step, number)
+    assert [] == told(9007199254740992, version, most=2)
+    assert told(3, version, most=0) is None
 
 
 LONG = "long-" * 20

@@ -185,14 +185,15 @@ def test_few_rows_are_read_as_by_spark(
     latest = {**outbox.projection.latest_versions(), "commands": 0}
     with monkeypatch.context() as patched:
         patched.setattr(log_reader, "changes", None)  # nobody asks for it
-        tails.Tails(store.spark, store.tables, store.statements).between(after, latest)
+        tail = tails.Tails(store.spark, store.tables, store.statements)
+        tail.between(after, latest)
     for log in ("events", "transitions"):
         feed = store.statements.fill(
             f"{log}_tail",
             arrival="_commit_version",
             source=changes(store.tables[f"outbox_{log}"], after=0, to=latest[log]),
         )
-        found = store.rows(f"select * from outbox_{log}_tail")
+        found = tail.asked(f"select * from outbox_{log}_tail").toArrow().to_pylist()
         assert sorted(store.rows(feed), key=repr) == sorted(found, key=repr)
         assert len(found) > 10
     store.insert(("older", "x", "p"), created_at="timestamp'1969-12-31 23:59:59.999999'")
@@ -522,6 +523,47 @@ def test_few_open_rows_are_those_of_a_query(
     assert {"PENDING"} == {replayed[name]["state"] for name in (delivered, *dead)}
     outbox.refresh()
     assert replayed == are_same(True, False, tail=0)
+
+
+@pytest.mark.local  # asks the files of the event log
+def test_few_new_events_are_held_against_earlier_ones(store: Store, tmp_path: Path) -> None:
+    """Of the rows of an id the first one is open, be it one of before, of the same commit, or of
+    another one. Where no file can have a new id, and none is new twice, nothing is held against
+    anything.
+    """
+    outbox = store.outbox(tmp_path)
+
+    def inserted(*ids: str) -> int:
+        store.insert(*((one, "x", f"payload {place}") for place, one in enumerate(ids)))
+        return outbox.projection.latest_version(store.tables.events)
+
+    def open_() -> list[tuple[str, int, bool]]:
+        rows = outbox.projection.read_view().frame.toArrow().to_pylist()
+        mine = [row for row in rows if row["event_id"].startswith("~held-")]
+        return sorted((row["event_id"], row["arrival"], row["ambiguous"]) for row in mine)
+
+    def copies() -> str:
+        seen = outbox.projection.known_watermark()
+        assert seen is not None
+        tail = tails.Tails(store.spark, store.tables, store.statements)
+        tail.between(seen.versions, outbox.projection.latest_versions())
+        return tail.fold_inputs()["new_events"]
+
+    first = inserted("~held-1")
+    outbox.refresh()
+    second = inserted("~held-2", "~held-3")
+    assert copies() == "sole_copies"
+    assert [("~held-1", first, False), *((f"~held-{n}", second, False) for n in (2, 3))] == open_()
+    inserted("~held-3")
+    assert copies() == "first_copies"
+    assert [("~held-1", first, False), *((f"~held-{n}", second, False) for n in (2, 3))] == open_()
+    outbox.refresh()
+    inserted("~held-1")
+    third = inserted("~held-4", "~held-4")
+    assert copies() == "first_copies"
+    assert ("~held-4", third, True) == open_().pop()
+    assert ("~held-1", first, False) == open_()[0]
+    assert 4 == len(open_())
 
 
 def test_a_read_view_begins_where_others_have_refreshed(store: Store, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 from delta_outbox.delta import numbered_writes
-from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
 from delta_outbox.relay import Mode, Relay
@@ -356,3 +356,32 @@ def test_the_last_plans_are_read_alone(store: Store, monkeypatch: pytest.MonkeyP
     assert [4, 3, 2, 1] == [one.number for one in plans.last(9)]
     store.spark.sql(f"delete from {store.tables.progress} where writer = 'long' and number = 4")
     assert [3, 2] == [one.number for one in plans.last(2)]
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("many", [numbered_writes.MANY, 0])
+def test_a_plan_is_found_by_its_number(
+    store: Store, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    """As it was written, be it read here or by Spark, and never that of another writer, nor one
+    that the log has lost.
+    """
+    monkeypatch.setattr(numbered_writes, "MANY", many)
+    one, other = (
+        NumberedWrites(store.spark, store.tables, writer=f"{name}-{many}", clock=SystemClock())
+        for name in ("one", "other")
+    )
+    written: dict[tuple[str, int], NumberedWrite] = {}
+    for plans in (one, other, one):
+        plan = {"of": plans.app_id, "n": len(written), "text": "\u00e9 'quoted'"}
+        new = plans.append(partial(lambda plan, _: plan, plan), planned_by="test")
+        assert new is not None
+        written[plans.app_id, new.number] = new
+    for plans in (one, other):
+        for number in (1, 2, 3):
+            assert written.get((plans.app_id, number)) == plans.numbered(number)
+    store.spark.sql(
+        f"delete from {store.tables.progress} where writer = 'one-{many}' and number = 2"
+    )
+    assert one.numbered(2) is None
+    assert written[one.app_id, 1] == one.numbered(1)

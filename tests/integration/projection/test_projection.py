@@ -559,6 +559,8 @@ def test_few_new_events_are_held_against_earlier_ones(store: Store, tmp_path: Pa
     assert [("~held-1", first, False), *((f"~held-{n}", second, False) for n in (2, 3))] == open_()
     outbox.refresh()
     inserted("~held-1")
+    assert copies() == "first_copies"
+    assert [("~held-1", first, False), *((f"~held-{n}", second, False) for n in (2, 3))] == open_()
     third = inserted("~held-4", "~held-4")
     assert copies() == "first_copies"
     assert ("~held-4", third, True) == open_().pop()

@@ -285,6 +285,7 @@ def test_delta_goes_on_where_files_were_appended(spark: SparkSession, tracked: T
     assert (2 * appends, 2 * appends, appends) == (found["rows"], found["ids"], found["sequences"])
 
 
+@pytest.mark.rest
 def test_a_number_is_not_taken_by_the_commit_of_a_checkpoint(
     spark: SparkSession, tables: Tables
 ) -> None:

@@ -220,6 +220,7 @@ class Killed(BaseException):
     """Stands for the end of a process."""
 
 
+@pytest.mark.rest
 def test_a_plan_without_rows_is_finished(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever finds the plan of a writer that was killed writes its rows, as it had planned them,
     though more has come since.

@@ -210,6 +210,7 @@ def test_an_answer_counts_by_the_deadline_at_its_place(store: Store) -> None:
     outbox.close()
 
 
+@pytest.mark.rest
 def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -> None:
     """An item that was released and not claimed anew is claimed by whoever comes next, before
     answers that came in between are applied.
@@ -238,6 +239,7 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
     other.close()
 
 
+@pytest.mark.rest
 def test_a_busy_relay_keeps_its_work(store: Store) -> None:
     """Whoever asks leaves commands to a relay that is too busy to say that it lives, while its
     process does.
@@ -361,6 +363,7 @@ def test_answers_leave_the_plan_as_it_is(store: Store, planned: tuple[Outbox, Pl
     assert [("delivered", "PUBLISHED")] == endings(store, "plain-is")
 
 
+@pytest.mark.rest
 def test_an_answer_hides_no_claim_of_others(store: Store, planned: tuple[Outbox, Planning]) -> None:
     """Where others have appended before an answer is applied, what is open is listed anew: a claim
     of the former plan would not lose any more.
@@ -378,6 +381,7 @@ def test_an_answer_hides_no_claim_of_others(store: Store, planned: tuple[Outbox,
     other.close()
 
 
+@pytest.mark.rest
 def test_an_answer_shortens_no_lease(store: Store) -> None:
     """A claim that another relay makes while an answer is applied lasts as long as its lease,
     however long the log was quiet before.
@@ -411,6 +415,7 @@ def test_an_answer_shortens_no_lease(store: Store) -> None:
     as_if_ended(other)
 
 
+@pytest.mark.rest
 def test_what_is_asked_for_behind_an_answer_is_listed(
     store: Store, planned: tuple[Outbox, Planning]
 ) -> None:

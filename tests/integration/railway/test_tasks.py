@@ -244,6 +244,7 @@ def test_every_fault_is_an_outcome(
     ]
 
 
+@pytest.mark.rest
 def test_faults_are_counted_by_third_party_and_day(
     store: Store, books: Ledger, tmp_path: Path
 ) -> None:
@@ -323,6 +324,7 @@ def test_tasks_wait_for_a_third_party_that_is_paused(
     assert 3 == len(steps(store, "paused"))
 
 
+@pytest.mark.rest
 def test_a_drain_ends_where_nothing_has_room(
     store: Store, books: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +386,7 @@ def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path)
     on_lanes(store, 1)
 
 
+@pytest.mark.rest
 def test_what_comes_after_the_claim_is_kept(store: Store, books: Ledger, tmp_path: Path) -> None:
     """What a third party has answered changes nothing once others have ended the claim, and is on
     record all the same.

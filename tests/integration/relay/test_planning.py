@@ -273,6 +273,7 @@ def test_a_lease_that_is_over_ends_a_plan(new_play: Callable[..., Play]) -> None
     assert {"PUBLISHED": 3} == play.drain(worker)
 
 
+@pytest.mark.rest
 def test_a_lease_that_is_over_is_looked_for_once(new_play: Callable[..., Play]) -> None:
     """A relay that has listed shortly before a lease of others is over does not poll again and
     again for that.
@@ -323,6 +324,7 @@ def test_what_others_have_lost_goes_on(
     assert (behind > 10) == bool(listed)
 
 
+@pytest.mark.rest
 def test_what_comes_behind_what_died_with_others_is_listed(new_play: Callable[..., Play]) -> None:
     """What the window had no room for, behind an event that has grown too old under the claim of a
     relay that is gone, is not forgotten.
@@ -338,6 +340,7 @@ def test_what_comes_behind_what_died_with_others_is_listed(new_play: Callable[..
     assert {"PUBLISHED": 16, "DEAD": 1} == play.drain(worker)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("is_claimed", [False, True])
 def test_what_others_have_lost_is_ended_once(
     new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch, is_claimed: bool
@@ -371,6 +374,7 @@ def test_what_others_have_lost_is_ended_once(
     assert {"PUBLISHED": 2} == play.drain(first if is_claimed else second)
 
 
+@pytest.mark.rest
 def test_who_stands_by_polls_for_no_lease(new_play: Callable[..., Play]) -> None:
     """A relay that leaves the work to another one, while its own claim is in flight, leaves to that
     one also what it has listed before.
@@ -416,6 +420,7 @@ def test_what_is_killed_in_flight_is_not_sent_again(
     assert {"DEAD": 1, "PUBLISHED": 1} == play.drain(worker)
 
 
+@pytest.mark.rest
 def test_what_a_read_view_shows_already_is_not_planned_again(
     new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,6 +479,7 @@ def test_what_comes_beside_a_long_call_is_seen_soon(new_play: Callable[..., Play
     assert {"PUBLISHED": 3} == play.drain(worker)
 
 
+@pytest.mark.rest
 def test_a_lease_counts_from_when_its_claim_was_read(new_play: Callable[..., Play]) -> None:
     """A worker that hangs between asking for the time and reading the log does not take a claim
     that was made meanwhile for an old one.
@@ -527,6 +533,7 @@ def test_a_claim_that_ends_while_it_is_listed_is_not_taken_for_lost(
     assert {"PUBLISHED": 2} == play.drain(worker)
 
 
+@pytest.mark.rest
 def test_a_lease_that_runs_out_while_it_is_listed_is_asked_for_again(
     new_play: Callable[..., Play],
 ) -> None:

@@ -250,6 +250,7 @@ def test_beats_that_are_followed_are_those_that_are_read(
     assert {*fresh.living()} == {stores[2].worker_id}
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_new_events_come_before_the_lanes_of_others(
     lanes_store: Store, tmp_path: Path, read_views: list[str]
@@ -418,6 +419,7 @@ def test_relays_follow_the_breakers_of_others(store: Store, tmp_path: Path) -> N
     relay._flight.close()
 
 
+@pytest.mark.rest
 def test_what_is_due_much_later_is_listed_again(
     store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
